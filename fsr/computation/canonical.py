@@ -23,10 +23,12 @@ from fsr.computation.expression import (
     Op,
     Recurrence,
     children,
+    mapped,
     moved,
     names_in,
     rebuilt,
     renamed,
+    shared,
     walk,
 )  # fmt: skip
 from fsr.computation.printing import affine_text
@@ -43,7 +45,10 @@ def ordered(e: Expr, depth: int = 0) -> Expr:
 
 def _apart(e: Expr, numbers: Iterator[int]) -> Expr:
     """The expression with a name of its own for every bound dimension, so that none can be taken for another."""
-    e = rebuilt(e, tuple(_apart(part, numbers) for part in children(e)))
+    return mapped(e, lambda e, parts: _with_own_names(rebuilt(e, parts), numbers))
+
+
+def _with_own_names(e: Expr, numbers: Iterator[int]) -> Expr:
     bound = [n for n, _ in e.dims] if isinstance(e, Fold) else [e.dim] if isinstance(e, Recurrence) else []
     if not bound:
         return e
@@ -58,15 +63,23 @@ def _apart(e: Expr, numbers: Iterator[int]) -> Expr:
     return replace(e, dims=tuple((names[n], x) for n, x in e.dims), body=told(e.body))
 
 
-def _ordered(e: Expr, depth: int) -> Expr:
+def _ordered(e: Expr, depth: int, known: dict[int, tuple[Expr, Expr]] | None = None) -> Expr:
+    """``known``: what parts of the same depth became, by identity."""
+    known = {} if known is None else known
+    if id(e) not in known:
+        known[id(e)] = e, _in_order(e, depth, known)
+    return known[id(e)][1]
+
+
+def _in_order(e: Expr, depth: int, known: dict[int, tuple[Expr, Expr]]) -> Expr:
     if isinstance(e, Fold):
         every = (_named(e, order, depth) for order in itertools.permutations(e.dims))
         return min(every, key=lambda f: (_against_memory(f), repr(f)))
     if isinstance(e, Recurrence):
         name, carried = f"t{depth}", e.dim
         step = renamed(e.step, lambda n: name if n == carried else n)
-        return replace(e, dim=name, start=_ordered(e.start, depth), step=_ordered(step, depth + 1))
-    e = rebuilt(e, tuple(_ordered(part, depth) for part in children(e)))
+        return replace(e, dim=name, start=_ordered(e.start, depth, known), step=_ordered(step, depth + 1))
+    e = rebuilt(e, tuple(_ordered(part, depth, known) for part in children(e)))
     if isinstance(e, Op) and e.name in _COMMUTATIVE:
         e = _sorted(e)
         return _told_apart(e, depth) or (e.name == "sum" and _of_sums(e, depth)) or e
@@ -220,7 +233,7 @@ def canonical(c: Computation) -> Computation:
             last.append(s)
             continue
         value = ordered(s.value)
-        value = ordered(names.taken_out(value, s.domain))
+        value = shared(ordered(names.taken_out(value, s.domain)))
         kind = s.kind if s.kind == "scatter" else kind_of(value, s.domain)
         last.append(replace(s, value=value, kind=kind, place=tuple(ordered(p) for p in s.place)))
     return replace(c, buffers=(*c.buffers, *names.buffers), statements=(*names.statements, *last))

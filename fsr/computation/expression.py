@@ -22,8 +22,9 @@ class _Tree:
     """What has places for its hash and its text: a tree is asked for them wherever it is looked up, or put in order,
     and they are those of all of it."""
 
-    __slots__ = ("_hash", "_text")
+    __slots__ = ("_hash", "_names", "_text")
     _hash: int
+    _names: frozenset[str]
     _text: str
 
 
@@ -240,6 +241,62 @@ def walk(e: Expr) -> Iterator[Expr]:
         yield from walk(part)
 
 
+def distinct(e: Expr) -> Iterator[Expr]:
+    """The same, what stands in several places once."""
+    stack, seen = [e], set[int]()
+    while stack:
+        e = stack.pop()
+        if id(e) not in seen:
+            seen.add(id(e))
+            yield e
+            stack.extend(reversed(children(e)))
+
+
+def mapped(e: Expr, change: Callable[[Expr, tuple[Expr, ...]], Expr]) -> Expr:
+    """An expression made anew from the leaves on. ``change``: what an expression becomes, and what those directly
+    beneath it became. What stands in several places is made once."""
+    made: dict[int, Expr] = {}
+
+    def of(e: Expr) -> Expr:
+        found = made.get(id(e))
+        if found is None:
+            found = made[id(e)] = change(e, tuple(map(of, children(e))))
+        return found
+
+    return of(e)
+
+
+def shared(e: Expr) -> Expr:
+    """The expression in which all that is the same is one object, so that it is looked at once. Noughts of different
+    signs are not the same, though they are equal."""
+    known: dict[object, Expr] = {}
+
+    def one(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+        return known.setdefault((type(e), _own(e), tuple(map(id, parts))), rebuilt(e, parts))
+
+    return mapped(e, one)
+
+
+def _own(e: Expr) -> object:
+    """What tells an expression from others with the same beneath it."""
+    match e:
+        case Const():
+            return repr(e.value), e.dtype
+        case Load():
+            return e.buffer, e.dtype, e.carries
+        case Op():
+            return e.name, e.order
+        case Fold():
+            return e.op, e.dims, e.inside
+        case Case():
+            return e.left, e.right
+        case Recurrence():
+            return e.dim, e.extent
+        case Number():
+            return e.index, e.dtype
+    return None
+
+
 def indices_of(e: Expr) -> tuple[Affine, ...]:
     """The affine values that stand in an expression itself, not in those beneath it."""
     match e:
@@ -258,6 +315,12 @@ def indices_of(e: Expr) -> tuple[Affine, ...]:
 
 def names_in(e: Expr) -> frozenset[str]:
     """The dimensions and sizes that an expression mentions and does not bind itself."""
+    if isinstance(e, Const | Carried):
+        return frozenset()
+    try:
+        return e._names
+    except AttributeError:
+        pass
     found = {name for index in indices_of(e) for name, _ in index.terms}
     for part in children(e):
         found |= names_in(part)
@@ -265,7 +328,8 @@ def names_in(e: Expr) -> frozenset[str]:
         found -= {name for name, _ in e.dims}
     if isinstance(e, Recurrence):
         found -= {e.dim}
-    return frozenset(found)
+    object.__setattr__(e, "_names", frozenset(found))
+    return e._names
 
 
 def affine(value: str | int, coefficient: int = 1) -> Affine:
@@ -293,8 +357,13 @@ def renamed(e: Expr, names: Callable[[str], str]) -> Expr:
     def index(a: Affine) -> Affine:
         return Affine(tuple(sorted((names(n), k) for n, k in a.terms)), a.constant)
 
-    parts = tuple(renamed(part, names) for part in children(e))
-    e = rebuilt(e, parts)
+    def called(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+        return _called(rebuilt(e, parts), names, index)
+
+    return mapped(e, called)
+
+
+def _called(e: Expr, names: Callable[[str], str], index: Callable[[Affine], Affine]) -> Expr:
     match e:
         case Number(Affine() as a, _):
             return replace(e, index=index(a))
@@ -312,7 +381,7 @@ def renamed(e: Expr, names: Callable[[str], str]) -> Expr:
 
 def with_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:
     """The expression with every affine value in it changed, but for divisors."""
-    return with_own_affine(rebuilt(e, tuple(with_affine(part, change) for part in children(e))), change)
+    return mapped(e, lambda e, parts: with_own_affine(rebuilt(e, parts), change))
 
 
 def fixed(e: Expr, values: Mapping[str, int]) -> Expr:
@@ -322,9 +391,11 @@ def fixed(e: Expr, values: Mapping[str, int]) -> Expr:
         rest = tuple((n, k) for n, k in a.terms if n not in values)
         return Affine(rest, a.constant + sum(k * values[n] for n, k in a.terms if n in values))
 
-    if isinstance(e, Fold) and any(n in values for n, _ in e.dims):
-        return e
-    return with_own_affine(rebuilt(e, tuple(fixed(part, values) for part in children(e))), change)
+    def one(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+        bound = isinstance(e, Fold) and any(n in values for n, _ in e.dims)
+        return e if bound else with_own_affine(rebuilt(e, parts), change)
+
+    return mapped(e, one)
 
 
 def with_own_affine(e: Expr, change: Callable[[Affine], Affine]) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsr.computation.computation import Computation
-from fsr.computation.expression import Expr, Fold, Op, walk
+from fsr.computation.expression import Expr, Fold, Op, distinct
 from fsr.computation.types import type_of
 
 _ROUNDED = ("sum", "prod")
@@ -12,7 +12,7 @@ _ROUNDED = ("sum", "prod")
 def order_shows(c: Computation) -> bool:
     """Whether what a computation does not say, in which order it adds and multiplies and which product is fused with
     its sum, changes bits of a result: sums and products of floating values, but for those of two."""
-    return any(_in_order(e) for s in c.statements if s.value is not None for e in walk(s.value))
+    return any(_in_order(e) for s in c.statements if s.value is not None for e in distinct(s.value))
 
 
 def _in_order(e: Expr) -> bool:

@@ -18,7 +18,7 @@ from fsr.computation.expression import (
     Op,
     Recurrence,
     Remainder,
-    walk,
+    distinct,
 )  # fmt: skip
 
 _INFIX = {"div": ("/", 2), "rem": ("%", 2), "gt": (">", 0), "ge": (">=", 0), "eq": ("==", 0), "ne": ("!=", 0)}
@@ -133,7 +133,7 @@ def _sentence(s: Statement, c: Computation) -> str:
     domain = " × ".join(extent for _, extent in s.domain) or "one value"
     if s.value is None:
         return f"{s.target}: opaque, made from {', '.join(s.reads)}"
-    read = list(dict.fromkeys(e.buffer for e in walk(s.value) if isinstance(e, Load) and e.indices))
+    read = list(dict.fromkeys(e.buffer for e in distinct(s.value) if isinstance(e, Load) and e.indices))
     made = {"map": "each element once", "scatter": "elements that data chooses", "sequence": "a sequence in time"}
     kind = made.get(s.kind, "")
     if isinstance(s.value, Fold):

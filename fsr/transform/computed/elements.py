@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from fsr.computation.expression import Fold, Load, Recurrence, names_in, walk
+from fsr.computation.expression import Fold, Load, Recurrence, distinct, names_in
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.packs import MOST_BYTES, Packs
@@ -36,7 +36,7 @@ def _is_map(part: Part, segments: bool) -> bool:
     """``segments``: numbers and sizes may stand among the dimensions of a place."""
     if part.made or not part.domain:
         return False
-    if any(isinstance(e, Fold | Recurrence) for s in part.outputs for e in walk(value_of(s))):
+    if any(isinstance(e, Fold | Recurrence) for s in part.outputs for e in distinct(value_of(s))):
         return False
     names = [n for n, _ in part.domain]
     places = ([i for i in s.place if not segments or names_in(i) & {*names}] for s in part.outputs)

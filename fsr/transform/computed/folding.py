@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Const, Expr, Fold, Number, Op, children, rebuilt, walk
+from fsr.computation.expression import Affine, Const, Expr, Fold, Number, Op, children, distinct, rebuilt
 from fsr.computation.types import type_of
 from fsr.transform.computed.parts import Part, name_of, value_of
 from fsr.transform.plain.c_text import TYPES, NotPlain
@@ -20,7 +20,7 @@ PLACES = ("argmax", "argmin")
 
 def folds_in(e: Expr) -> list[Fold]:
     """The outermost folds of an expression, each once."""
-    return list(dict.fromkeys(x for x in walk(e) if isinstance(x, Fold)))
+    return list(dict.fromkeys(x for x in distinct(e) if isinstance(x, Fold)))
 
 
 def one_fold(part: Part, *, several: bool = False) -> tuple[Statement, Fold] | None:
@@ -69,7 +69,7 @@ def checked(fold: Fold, *, several: bool = False) -> Fold:
     dtype = type_of(fold)
     if fold.op not in OPERATORS or fold.inside or (len(fold.dims) != 1 and not several) or dtype not in _TYPES:
         raise NotPlain(f"a fold by {fold.op} of {dtype}")
-    if any(isinstance(e, Fold) for e in walk(fold.body)) or (fold.op in ("max", "min") and dtype not in _FLOATS):
+    if any(isinstance(e, Fold) for e in distinct(fold.body)) or (fold.op in ("max", "min") and dtype not in _FLOATS):
         raise NotPlain("a fold of folds")
     return fold
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fsr.computation.computation import KEPT
-from fsr.computation.expression import Affine, Expr, Load, Number, walk
+from fsr.computation.expression import Affine, Expr, Load, Number, distinct
 from fsr.transform.computed.parts import number_of
 from fsr.transform.computed.record_packs import MOST_BYTES, pack_type
 from fsr.transform.computed.scene import Scene, bytes_of, loads_in, surely
@@ -15,7 +15,7 @@ from fsr.transform.computed.scene import Scene, bytes_of, loads_in, surely
 
 def by_data(load: Load) -> bool:
     """Whether data tells where an element is."""
-    return any(isinstance(e, Load) and e.indices for i in load.indices for e in walk(i))
+    return any(isinstance(e, Load) and e.indices for i in load.indices for e in distinct(i))
 
 
 def side_by_side(scene: Scene, exprs: Sequence[Expr], held: Mapping[Expr, str]) -> tuple[list[str], dict[Expr, str]]:

@@ -14,7 +14,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Carried, Case, Expr, Fold, Load, Number, Recurrence, fixed, names_in, walk
+from fsr.computation.expression import (
+    Carried,
+    Case,
+    Expr,
+    Fold,
+    Load,
+    Number,
+    Recurrence,
+    distinct,
+    fixed,
+    names_in,
+    walk,
+)
 from fsr.computation.simplify import simplified
 from fsr.transform.computed.parts import name_of, value_of, written_out
 
@@ -55,7 +67,7 @@ def _components(s: Statement) -> str:
     if len(folds) != 1 or len(s.domain) < 2:
         return ""
     ((fold,), bound) = folds, {n for n, _ in folds[0].dims}
-    found = [i for e in walk(fold.body) if isinstance(e, Load) for i in e.indices if any(map(_reads, walk(i)))]
+    found = [i for e in distinct(fold.body) if isinstance(e, Load) for i in e.indices if any(map(_reads, distinct(i)))]
     shared = [i for i in found if bound & names_in(i)]
     few = (n for n, x in s.domain if x.isdigit() and 1 < int(x) <= MOST and names.count(n) == 1)
     return next((n for n in few if n in names_in(fold) and shared and not any(n in names_in(i) for i in shared)), "")
@@ -69,7 +81,7 @@ def _of_maps(c: Computation) -> bool:
     """Whether it is maps alone, none of them of values that it makes for itself."""
     if any(s.value is None or s.kind != "map" or s.target.startswith("_") for s in c.statements):
         return False
-    return not any(isinstance(e, Fold | Recurrence | Carried) for s in c.statements for e in walk(value_of(s)))
+    return not any(isinstance(e, Fold | Recurrence | Carried) for s in c.statements for e in distinct(value_of(s)))
 
 
 def _planes(s: Statement) -> str:
@@ -77,7 +89,7 @@ def _planes(s: Statement) -> str:
     but for those that stay as they are; '' for none. Its place alone must decide on that: where it stands in an edge's
     condition beside another dimension (a tap of an im2col), all are made alike."""
     names = [name_of(p) for p in s.place]
-    tests = [e for e in walk(value_of(s)) if isinstance(e, Case)]
+    tests = [e for e in distinct(value_of(s)) if isinstance(e, Case)]
     chosen = {n for e in tests for n in names if {name for i in (e.left, e.right) for name, _ in i.terms} == {n}}
     few = (n for n, x in s.domain[:-1] if x.isdigit() and 1 < int(x) <= _STACK and n in chosen and names.count(n) == 1)
     return next((n for n in few if sum(not _stays(made) for made in _each(s, n)) <= _PLANES), "")
@@ -108,8 +120,8 @@ def _is_line(s: Statement) -> bool:
                 return last not in names_in(e)
         return True
 
-    indices = {i for e in walk(value_of(s)) if isinstance(e, Load) for i in e.indices}
-    return all(alike(e) for e in walk(value_of(s)) if e not in indices)
+    indices = {i for e in distinct(value_of(s)) if isinstance(e, Load) for i in e.indices}
+    return all(alike(e) for e in distinct(value_of(s)) if e not in indices)
 
 
 def _each(s: Statement, dim: str) -> Iterator[Statement]:

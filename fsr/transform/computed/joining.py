@@ -15,11 +15,11 @@ from fsr.computation.expression import (
     Number,
     affine,
     children,
+    distinct,
     indices_of,
     names_in,
     rebuilt,
     renamed,
-    walk,
 )  # fmt: skip
 from fsr.computation.printing import affine_text
 from fsr.transform.computed.parts import Domain, Part, name_of, value_of
@@ -48,7 +48,7 @@ def _joined(part: Part, fits: Callable[[str], bool]) -> Part:
 
 def _folded(part: Part) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
     """Neighbouring dimensions of folds whose extents are sizes, with their extents."""
-    found = (e for s in (*part.made, *part.outputs) for e in walk(value_of(s)) if isinstance(e, Fold))
+    found = (e for s in (*part.made, *part.outputs) for e in distinct(value_of(s)) if isinstance(e, Fold))
     for fold in dict.fromkeys(found):
         named = [(n, affine_text(x)) for n, x in fold.dims]
         yield from (pair for pair in itertools.pairwise(named) if all(x in part.sizes for _, x in pair))

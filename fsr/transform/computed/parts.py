@@ -17,6 +17,8 @@ from fsr.computation.expression import (
     Number,
     Op,
     children,
+    distinct,
+    mapped,
     names_in,
     rebuilt,
     renamed,
@@ -55,7 +57,7 @@ class Part:
     def read(self) -> frozenset[str]:
         """The buffers that it reads."""
         statements = (*self.made, *self.outputs)
-        return frozenset(e.buffer for s in statements for e in walk(value_of(s)) if isinstance(e, Load))
+        return frozenset(e.buffer for s in statements for e in distinct(value_of(s)) if isinstance(e, Load))
 
     @property
     def adds(self) -> bool:
@@ -73,7 +75,7 @@ class Part:
         places = {(s.target, s.place) for s in self.outputs}
         for s in self.whole:
             single = [e for e in walk(value_of(s)) if isinstance(e, Load) and self._changes(e)]
-            folded = {e for f in walk(value_of(s)) if isinstance(f, Fold) for e in walk(f)}
+            folded = {e for f in distinct(value_of(s)) if isinstance(f, Fold) for e in distinct(f)}
             if any(e in folded or (e.buffer, e.indices) not in places or s.domain != self.domain for e in single):
                 return False
         return True
@@ -93,8 +95,8 @@ class Part:
             return {}
         found = _changed_from(self.whole[0])
         own = Load(self.whole[0].target, self.whole[0].place, "")
-        reads = {e for e in walk(value_of(self.whole[0])) if isinstance(e, Load) and e.buffer == own.buffer}
-        folds = {n: x for e in walk(value_of(self.whole[0])) if isinstance(e, Fold) for n, x in e.dims}
+        reads = {e for e in distinct(value_of(self.whole[0])) if isinstance(e, Load) and e.buffer == own.buffer}
+        folds = {n: x for e in distinct(value_of(self.whole[0])) if isinstance(e, Fold) for n, x in e.dims}
         others = (e for e in reads if e.indices != own.indices)
         return found if all(_before(e, self.whole[0], found, folds) for e in others) else {}
 
@@ -191,7 +193,7 @@ def _by_kind(outputs: Sequence[Statement], made: Mapping[str, Statement]) -> lis
     """Outputs that folds make, and those that none makes."""
     kinds: dict[bool, list[Statement]] = {}
     for s in outputs:
-        folded = any(isinstance(e, Fold) for e in walk(put_in(value_of(s), made)))
+        folded = any(isinstance(e, Fold) for e in distinct(put_in(value_of(s), made)))
         kinds.setdefault(folded, []).append(s)
     return list(kinds.values())
 
@@ -258,7 +260,7 @@ def _part(c: Computation, made: Mapping[str, Statement], outputs: Sequence[State
     wanted: dict[str, None] = {}
 
     def want(s: Statement) -> None:
-        for e in walk(value_of(s)):
+        for e in distinct(value_of(s)):
             if isinstance(e, Load) and e.buffer in made and e.buffer not in wanted:
                 want(made[e.buffer])
                 wanted[e.buffer] = None
@@ -266,7 +268,7 @@ def _part(c: Computation, made: Mapping[str, Statement], outputs: Sequence[State
     for s in outputs:
         want(s)
     own = [s for s in c.statements if s.target in wanted]
-    used = {e.buffer for s in (*own, *outputs) for e in walk(value_of(s)) if isinstance(e, Load)}
+    used = {e.buffer for s in (*own, *outputs) for e in distinct(value_of(s)) if isinstance(e, Load)}
     buffers = tuple(b for b in c.buffers if b.name in used | {s.target for s in outputs})
     return Part(c.sizes, buffers, max((s.domain for s in outputs), key=len), tuple(own), tuple(outputs))
 
@@ -295,9 +297,16 @@ def put_in(e: Expr, made: Mapping[str, Statement]) -> Expr:
     """The expression with the values between statements written out."""
     if not made:
         return e
-    e = rebuilt(e, tuple(put_in(p, made) for p in children(e)))
-    if not isinstance(e, Load) or e.buffer not in made:
-        return e
+
+    def one(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+        e = rebuilt(e, parts)
+        return _value_in(e, made) if isinstance(e, Load) and e.buffer in made else e
+
+    return mapped(e, one)
+
+
+def _value_in(e: Load, made: Mapping[str, Statement]) -> Expr:
+    """What an element of a value between statements is."""
     s, called = made[e.buffer], dict[str, str]()
     for (dim, _), index in zip(s.domain, e.indices, strict=True):
         called[dim] = name_of(index) or dim
@@ -312,7 +321,7 @@ def put_in(e: Expr, made: Mapping[str, Statement]) -> Expr:
 
 def bound_in(e: Expr) -> list[str]:
     """The dimensions that folds in an expression go over."""
-    return list(dict.fromkeys(n for x in walk(e) if isinstance(x, Fold) for n, _ in x.dims))
+    return list(dict.fromkeys(n for x in distinct(e) if isinstance(x, Fold) for n, _ in x.dims))
 
 
 def apart(one: Sequence[Expr], other: Sequence[Expr]) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from fsr.computation.canonical import DIMS
 from fsr.computation.computation import KEPT, Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Const, Expr, Load, Number, affine, children, rebuilt, walk
+from fsr.computation.expression import Affine, Const, Expr, Load, Number, affine, children, distinct, rebuilt
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.transform.computed.parts import RECORDS, number_of, value_of, written_out
 
@@ -25,7 +25,7 @@ def planes_as_records(c: Computation) -> Iterator[Computation]:
         return
     c = whole
     wanted = dict[Expr, dict[_Plane, None]]()
-    for x in (e for s in c.statements for e in walk(value_of(s))):
+    for x in (e for s in c.statements for e in distinct(value_of(s))):
         if isinstance(x, Load) and (found := _plane(x)):
             wanted.setdefault(found[0], {})[found[1]] = None
     names = dict[tuple[_Plane, ...], str]()
@@ -43,7 +43,7 @@ def planes_as_records(c: Computation) -> Iterator[Computation]:
 def _plane(x: Load) -> tuple[Expr, _Plane] | None:
     """Where data says that an element is in its plane, and the plane; None for one whose place is told otherwise."""
     told = [n for n, i in enumerate(x.indices) if number_of(i) is None]
-    if len(told) != 1 or x.carries or not any(isinstance(e, Load) and e.indices for e in walk(x.indices[told[0]])):
+    if len(told) != 1 or x.carries or not any(isinstance(e, Load) and e.indices for e in distinct(x.indices[told[0]])):
         return None
     rest = tuple(None if n == told[0] else i for n, i in enumerate(x.indices))
     return x.indices[told[0]], (x.buffer, rest, x.dtype)

@@ -10,7 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Recurrence, fixed, names_in, renamed, walk
+from fsr.computation.expression import (
+    Affine,
+    Expr,
+    Fold,
+    Load,
+    Number,
+    Recurrence,
+    distinct,
+    fixed,
+    names_in,
+    renamed,
+)
 from fsr.computation.simplify import simplified
 from fsr.computation.types import type_of
 from fsr.hardware.c_types import BY_DTYPE
@@ -92,7 +103,7 @@ def _is_whole(found: _Points) -> bool:
     def written(x: Load) -> bool:
         return any(out.buffer == x.buffer and not apart(out.indices, x.indices) for out, _ in found.values)
 
-    if any(isinstance(e, Recurrence) for _, v in found.values for e in walk(v)):
+    if any(isinstance(e, Recurrence) for _, v in found.values for e in distinct(v)):
         return False
     if any(type_of(f) not in _DTYPES or f.op != "sum" or extent(f) != found.length for f, _ in found.folds):
         return False

@@ -20,6 +20,7 @@ from fsr.computation.expression import (
     Op,
     Recurrence,
     children,
+    distinct,
     names_in,
     rebuilt,
     walk,
@@ -51,9 +52,9 @@ def is_stencil(part: Part) -> bool:
     if not names or any([name_of(i) for i in s.place if number_of(i) is None] != names for s in part.outputs):
         return False
     values = [value_of(s) for s in part.whole]
-    if any(isinstance(e, Recurrence) for v in values for e in walk(v)):
+    if any(isinstance(e, Recurrence) for v in values for e in distinct(v)):
         return False
-    folded = {n for v in values for e in walk(v) if isinstance(e, Fold) for n, _ in e.dims}
+    folded = {n for v in values for e in distinct(v) if isinstance(e, Fold) for n, _ in e.dims}
     moving = {*names[-2:], *folded}
     beside = [x for x in loads_in(values) if is_affine(x) and any(_offset(i, moving) for i in x.indices)]
     return bool(beside)

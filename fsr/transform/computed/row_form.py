@@ -6,7 +6,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Const, Expr, Fold, Load, Op, children, names_in, rebuilt, renamed, walk
+from fsr.computation.expression import (
+    Const,
+    Expr,
+    Fold,
+    Load,
+    Op,
+    children,
+    distinct,
+    names_in,
+    rebuilt,
+    renamed,
+    walk,
+)
 from fsr.computation.printing import affine_text
 from fsr.computation.types import CASTS, type_of
 from fsr.transform.computed.attention_form import uncast
@@ -209,7 +221,7 @@ def _less(body: Expr, top: Expr) -> bool:
         return False
     inner = power.args[0]
     rest = [a for a in inner.args if a != Op("neg", (top,))]
-    return inner.name == "sum" and len(rest) == len(inner.args) - 1 and not any(top in walk(a) for a in rest)
+    return inner.name == "sum" and len(rest) == len(inner.args) - 1 and not any(top in distinct(a) for a in rest)
 
 
 def reads(exprs: Iterable[Expr]) -> list[Load]:
@@ -252,7 +264,7 @@ def in_its_place(found: Rows, phase: Sequence[RowFold], stay: Sequence[Load]) ->
     if phase is not found.phases[-1] or len(phase) != 1 or len(stay) != 1:
         return None
     body, values = uncast(phase[0].body), [v for _, v in found.elements]
-    used = not isinstance(body, Load) and any(body == e for v in values for e in walk(v))
+    used = not isinstance(body, Load) and any(body == e for v in values for e in distinct(v))
     left = any(stay[0] in beneath(v, body) for v in values)
     return body if used and not left and type_of(body) == stay[0].dtype else None
 

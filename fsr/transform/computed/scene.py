@@ -10,7 +10,18 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 from fsr.computation.computation import Computation
-from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, Op, children, names_in, walk
+from fsr.computation.expression import (
+    Affine,
+    Case,
+    Expr,
+    Fold,
+    Load,
+    Number,
+    Op,
+    children,
+    distinct,
+    names_in,
+)
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.contract.flags import at_their_ends
@@ -34,7 +45,7 @@ from fsr.transform.computed.segments import segmented
 from fsr.transform.computed.set_aside import set_aside
 from fsr.transform.computed.staging import staged
 from fsr.transform.computed.wrapped import unwrapped
-from fsr.transform.plain.c_text import TYPES, NotPlain, Writer, bare
+from fsr.transform.plain.c_text import LONGEST_LINE, TYPES, NotPlain, Writer, bare, is_longer
 from fsr.transform.plain.names import Names
 from fsr.transform.plain.whole_plan import whole
 from fsr.transform.protocol import Subject
@@ -122,6 +133,8 @@ class Scene:
     def text(self, e: Expr, held: Mapping[Expr, str] | None = None) -> str:
         """An expression as C text, without brackets around all of it. ``held``: what stands in a variable already.
         Raises NotPlain."""
+        if is_longer(e, held or {}, LONGEST_LINE):
+            raise NotPlain("nobody reads so long a line")
         return bare(replace(self.names.writer, held=held or {}).text(e))
 
     def named(self, exprs: Sequence[Expr], held: Mapping[Expr, str]) -> tuple[list[str], dict[Expr, str]]:
@@ -146,7 +159,7 @@ class Scene:
         """Whether every fold may be reckoned at every point: it is in any case, or reads what is there at every one."""
         for s in self.part.whole:
             value, sure = value_of(s), surely([value_of(s)])
-            for fold in (e for e in walk(value) if isinstance(e, Fold) and e not in sure and not e.inside):
+            for fold in (e for e in distinct(value) if isinstance(e, Fold) and e not in sure and not e.inside):
                 dims = {n: affine_text(x) for n, x in fold.dims}
                 if not all(x in sure or self._inside(x, dims) for x in loads_in([fold])):
                     return False
@@ -327,7 +340,7 @@ def _aliased(c: Computation, contract: Contract) -> bool:
 
 def loads_in(exprs: Iterable[Expr]) -> list[Load]:
     """The reads of elements, each once, in order."""
-    return list(dict.fromkeys(e for one in exprs for e in walk(one) if isinstance(e, Load) and e.indices))
+    return list(dict.fromkeys(e for one in exprs for e in distinct(one) if isinstance(e, Load) and e.indices))
 
 
 def along(load: Load, dim: str) -> bool:

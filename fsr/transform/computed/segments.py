@@ -21,11 +21,11 @@ from fsr.computation.expression import (
     Number,
     Recurrence,
     children,
+    distinct,
     indices_of,
     names_in,
     put_in_place,
     rebuilt,
-    walk,
     with_affine,
 )  # fmt: skip
 from fsr.transform.computed.parts import bound_in, value_of, written_out
@@ -45,7 +45,7 @@ def segmented(c: Computation, same: Callable[[str, str], bool]) -> Iterator[Comp
     if whole is None or any(not s.domain for s in whole.statements):
         return
     c = whole
-    if any(isinstance(e, Recurrence | Carried) for s in c.statements for e in walk(value_of(s))):
+    if any(isinstance(e, Recurrence | Carried) for s in c.statements for e in distinct(value_of(s))):
         return
     if any(s.domain[-1][0] in bound_in(value_of(s)) for s in c.statements):
         return
@@ -71,7 +71,7 @@ def _as_maps(c: Computation) -> Computation | None:
 def _lengths(s: Statement) -> Iterator[str]:
     """What stands beside the last dimension in indices and conditions: so far apart are segments."""
     last, dims = s.domain[-1][0], {n for n, _ in s.domain}
-    for e in walk(value_of(s)):
+    for e in distinct(value_of(s)):
         for index in indices_of(e):
             others = [n for n, _ in index.terms if n not in dims]
             if len(others) == 1 and (isinstance(e, Case) or last in {n for n, _ in index.terms}):

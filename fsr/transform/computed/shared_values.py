@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.expression import (
@@ -37,10 +37,21 @@ class SharedValues:
 
     def add(self, e: Expr, by: Mapping[str, int]) -> int:
         """The number of a value, of the point that is so far away; a fold is among those that are held."""
+        known: dict[int, int] = {}
+
+        def of(e: Expr) -> int:
+            found = known.get(id(e))
+            if found is None:
+                found = known[id(e)] = self._added(e, by, of)
+            return found
+
+        return of(e)
+
+    def _added(self, e: Expr, by: Mapping[str, int], of: Callable[[Expr], int]) -> int:
         if isinstance(e, Fold):
             return self._node(e, ())
+        parts = tuple(map(of, children(e)))
         e = with_own_affine(e, lambda a: raised(a, by))
-        parts = tuple(self.add(part, by) for part in children(e))
         return self._node(e, tuple(sorted(parts)) if isinstance(e, Op) and e.name in ASSOCIATIVE else parts)
 
     def __len__(self) -> int:

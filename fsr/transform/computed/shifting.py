@@ -63,10 +63,16 @@ class Inner:
     middle: Mapping[str, int]
     below: dict[tuple[tuple[str, int], ...], int] = field(default_factory=dict)
     within: dict[tuple[tuple[tuple[str, int], ...], str], int] = field(default_factory=dict)
+    _known: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)  # by identity, with what it is of
 
     def of(self, e: Expr) -> Expr:
         """The expression without folds, and without conditions on sizes and at most one of the tile's dimensions: the
         middle has both sides of a diagonal. Raises NotPlain."""
+        if id(e) not in self._known:
+            self._known[id(e)] = e, self._of(e)
+        return self._known[id(e)][1]
+
+    def _of(self, e: Expr) -> Expr:
         match e:
             case Fold():
                 return self._written_out(e)

@@ -43,6 +43,9 @@ def staged(c: Computation) -> Iterator[Computation]:
     """The computation in stages: with as little kept as leaves folds that a kernel each can make (attention as it is,
     and cut too), with every fold kept that is not a row's own, and with all of them, those in others too (a mean in a
     variance: a row may be folded by several blocks then). Buffers that are kept have names beginning with ``$``."""
+    if not any(folds_in(value_of(s)) for s in c.statements):  # nothing that could be kept
+        yield _Stages(c, every=False, cut=False, nested=False).done()
+        return
     for every, cut in ((False, False), (False, True), (True, True)):
         yield _Stages(c, every, cut, nested=False).done()
     if any(_nests(f) for s in c.statements for f in folds_in(put_in(value_of(s), _made(c)))):
@@ -83,6 +86,8 @@ class _Stages:
 
     def _outer(self, whole: Expr, s: Statement) -> Expr:
         """What an output is made of: folds over other dimensions than the first ones of its own are kept."""
+        if not folds_in(whole):
+            return whole
         domain = dict(s.domain)
         e = self._inner(whole, domain)
         if isinstance(e, Fold):

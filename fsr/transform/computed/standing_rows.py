@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Expr, Load, names_in, renamed, walk
+from fsr.computation.expression import Expr, Load, distinct, names_in, renamed, walk
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import a_pack_each
@@ -288,7 +288,7 @@ class Columns:
 
 def _reading(packs: Packs, exprs: Sequence[Expr]) -> Packs:
     """The packs that some expressions read."""
-    return replace(packs, loads=tuple(x for x in packs.loads if any(x in walk(e) for e in exprs)))
+    return replace(packs, loads=tuple(x for x in packs.loads if any(x in distinct(e) for e in exprs)))
 
 
 def _first_is(line: str, last: str) -> str:

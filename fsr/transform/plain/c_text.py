@@ -18,6 +18,8 @@ from fsr.computation.expression import (
     Order,
     Quotient,
     Remainder,
+    children,
+    distinct,
     names_in,
     walk,
 )  # fmt: skip
@@ -189,7 +191,7 @@ class Writer:
         centred = [a for a in widest if isinstance(a, Op) and a.name == "sum"]
         first = centred[0] if centred else min(widest, key=self._place)
         along = next(
-            (set(names_in(x.indices[-1])) for x in walk(first) if isinstance(x, Load) and x.indices), set[str]()
+            (set(names_in(x.indices[-1])) for x in distinct(first) if isinstance(x, Load) and x.indices), set[str]()
         )
         at = factors.index(first)  # one of them: a square has it twice
         left = [*factors[:at], *factors[at + 1 :]]
@@ -280,7 +282,21 @@ def _not_negative(e: Expr) -> bool:
 
 def dims_of(e: Expr) -> frozenset[str]:
     """The dimensions that tell what is read."""
-    return frozenset(name for part in walk(e) if isinstance(part, Load) for name in names_in(part))
+    return frozenset(name for part in distinct(e) if isinstance(part, Load) for name in names_in(part))
+
+
+def is_longer(e: Expr, held: Mapping[Expr, str], most: int) -> bool:
+    """Whether an expression has more parts than that when it is written out, none of which is shorter than a character.
+    ``held``: what stands in variables."""
+    known: dict[int, int] = {}
+
+    def length(e: Expr) -> int:
+        found = known.get(id(e))
+        if found is None:
+            found = known[id(e)] = 1 if e in held else 1 + sum(map(length, children(e)))
+        return found
+
+    return length(e) > most
 
 
 @lru_cache(maxsize=1 << 12)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, children, walk
+from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, children, distinct, walk
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate
 from fsr.transform.plain.c_text import TYPES, NotPlain, bare
@@ -71,7 +71,7 @@ class _Kernel:
             raise NotPlain("outputs of different domains")
         own = {s.target: s.place for s in self.outputs}
         for s in self.c.statements:
-            for e in walk(s.value) if s.value is not None else ():
+            for e in distinct(s.value) if s.value is not None else ():
                 if isinstance(e, Load) and e.buffer in own and (s.target != e.buffer or e.indices != own[e.buffer]):
                     raise NotPlain("an output is read elsewhere")
                 if isinstance(e, Load) and e.buffer.startswith("_") and len(e.indices) != len(extents):
@@ -138,7 +138,7 @@ class _Kernel:
         return lines
 
     def _fold(self, name: str, fold: Fold) -> list[str]:
-        if fold.op not in _START or any(isinstance(e, Fold) for e in walk(fold.body)):
+        if fold.op not in _START or any(isinstance(e, Fold) for e in distinct(fold.body)):
             raise NotPlain(f"a fold by {fold.op}")
         dtype = type_of(fold)
         if dtype not in ("float32", "float64", "int32", "int64") or (fold.op in ("max", "min") and dtype[0] == "i"):

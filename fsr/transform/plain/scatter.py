@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Expr, Load, Number, affine, walk
+from fsr.computation.expression import Expr, Load, Number, affine, distinct, walk
 from fsr.expressions import evaluate
 from fsr.records import Role
 from fsr.transform.plain.c_text import NotPlain, Writer, bare
@@ -31,7 +31,7 @@ def apart(c: Computation) -> tuple[Computation | None, list[Computation]] | None
     if not added or any(s.kind != "map" or s.target not in targets for s in first):
         return None
     roots = [root for s in added for root in (s.value, *s.place) if root is not None]
-    if any(isinstance(e, Load) and e.buffer in targets for root in roots for e in walk(root)):
+    if any(isinstance(e, Load) and e.buffer in targets for root in roots for e in distinct(root)):
         return None
     domains = sorted(dict.fromkeys(s.domain for s in added), key=len, reverse=True)
     groups = [replace(c, statements=tuple(s for s in added if s.domain == d)) for d in domains]
