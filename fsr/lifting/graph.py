@@ -30,7 +30,7 @@ class Graph:
         self.algebra = algebra
         self.apart = apart  # whether an element less itself stays a difference
         self.vanished = False  # whether one was met that did not
-        self.annul = annul  # whether whole values times a whole nought, which may be a place, are nought
+        self.annul = annul  # whether what a whole nought, which may be a place, is multiplied with is nought
         self.annulled = False  # whether some were met that are not
         self.terms: list[Term] = []
         self._numbers: dict[Term, int] = {}
@@ -292,7 +292,7 @@ class Graph:
         if len(flat) > 1 and (nought := next((k for k in flat if self.terms[k][:2] == ("int", 0)), None)) is not None:
             self.annulled = True
             if self.annul:
-                return nought
+                return nought if "int" in self.terms[nought][2] else self.const(0.0, self.terms[nought][2])
         if self.algebra == 2:
             left: list[int] = []
             for k in flat:
