@@ -35,7 +35,7 @@ from benchmarks.composing import Composed, wrong  # noqa: E402  # the checkout, 
 from benchmarks.kernels.sources import Subject, of_folder, of_repository  # noqa: E402
 from benchmarks.rewriting import reshaped  # noqa: E402
 from benchmarks.spreading import Record, Spread, read  # noqa: E402
-from fsr.app.checking import judged_by  # noqa: E402
+from fsr.app.checking import Asked, judged_by  # noqa: E402
 from fsr.backends.protocol import DeviceFault  # noqa: E402
 from fsr.backends.select import recording_backend  # noqa: E402
 from fsr.errors import FsrError  # noqa: E402
@@ -67,7 +67,7 @@ def judged(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
 
 def judged_by_workers(spec: SessionSpec, composed: Composed) -> tuple[bool, str]:
     """The same in processes that a crash may end."""
-    outcome = judged_by(fleet(spec.device).workers, spec, composed.candidate, BUDGET_S, timed=False)
+    outcome = judged_by(fleet(spec.device).workers, spec, composed.candidate, BUDGET_S, Asked(timed=False))
     return outcome.status >= Status.SLOW, told(outcome)
 
 

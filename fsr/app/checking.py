@@ -179,7 +179,7 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
     told = [str(words) for name in ("untested", "unrun") if (words := outcome.evidence.get(name))]
     right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
     evidence = dict(outcome.evidence)
-    sizes, at_timed = evidence.pop("sizes", {}), evidence.pop("timed_sizes", False)
+    sizes, at_timed = evidence.pop("reached", {}), evidence.pop("timed_sizes", False)
     judgement = Judgement(
         status="passed" if right else "failed",
         entry=entry,

@@ -106,7 +106,7 @@ def _reached(session: Session) -> dict[str, Json]:
         for s in session.contract.sizes
         if found
     }
-    return {"sizes": ends, "timed_sizes": all(timed in found for timed in session.contract.timed_sizes())}
+    return {"reached": ends, "timed_sizes": all(timed in found for timed in session.contract.timed_sizes())}
 
 
 def _timed(session: Session, request: PromoteRequest) -> Outcome:

@@ -37,6 +37,7 @@ class Declared:
         self._text, self._code, self._documented = text, code, documented
         self._records = [_Record(code, begin, end) for begin, end in _records(code)]
         self._types = {t.text for at, t in enumerate(code) if t.kind == "name" and at and _introduced(code, at)}
+        self._types |= set(_typedefs(code))
         self._read = self._by_name((*_declared(code, self._types), *_listed(code)))
 
     def knows(self, name: str, at: int) -> bool:
@@ -131,6 +132,15 @@ def _declared(code: Sequence[Token], types: AbstractSet[str]) -> Iterator[tuple[
         ):
             objects.add(token.text)
             yield token.text, index
+
+
+def _typedefs(code: Sequence[Token]) -> Iterator[str]:
+    """What ``typedef float T;`` and ``typedef float V[4];`` make types."""
+    for at, token in enumerate(code):
+        if token.text == "typedef":
+            end = next((i for i in range(at, len(code)) if code[i].text in ("[", ";")), len(code))
+            if code[end - 1].kind == "name":
+                yield code[end - 1].text
 
 
 def _introduced(code: Sequence[Token], at: int) -> bool:

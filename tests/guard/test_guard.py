@@ -129,6 +129,8 @@ ALLOWED = {
     "known assembly": BODY.format(
         'asm volatile("cp.async.cg.shared.global [%0], [%1], 16;\\n" :: "r"(i), "l"(x)); '
         'asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(x[i]) : "f"(x[i])); asm volatile("" ::: "memory");'),
+    "pointers to what a typedef names": "typedef float T;\ntypedef float V[4];\n" + BODY.format(
+        "T *to = &x[1]; V *four = (V *)x; to[i] = (*four)[i];"),
     "attributes": "__attribute__((noinline)) __device__ int f(int a) { return a; }\n" + BODY.format(
         "[[maybe_unused]] int j = f(i); float v[4] __attribute__((aligned(16))); v[0] = x[i]; x[i] = v[0];"),
     "template kernel": "template <int B, typename T> __global__ void k(T *x, int n) { x[threadIdx.x % B] = n; }\n",
