@@ -282,10 +282,19 @@ def test_a_type_that_is_not_declared_may_be_a_number():
     assert 'n = {dtype = "?"' in told.value.expected
 
 
-def test_vector_pointers_promise_their_alignment():
-    kernel = KERNEL.replace("const float *x", "const float4 *x")
-    argument = load_contract(block(GOOD.replace('["n"]}', '["n", 4]}', 1), kernel)).argument("x")
-    assert (argument.dtype, argument.alignment) == ("float32", 16)
+@pytest.mark.parametrize(
+    ("type_", "lanes", "told"),
+    [
+        ("float4", 4, ("float32", 16)),
+        ("cuFloatComplex", 2, ("float32", 8)),
+        ("cuComplex", 2, ("float32", 8)),
+        ("cuDoubleComplex", 2, ("float64", 16)),
+    ],
+)
+def test_vector_pointers_promise_their_alignment(type_, lanes, told):
+    kernel = KERNEL.replace("const float *x", f"const {type_} *x")
+    argument = load_contract(block(GOOD.replace('["n"]}', f'["n", {lanes}]}}', 1), kernel)).argument("x")
+    assert (argument.dtype, argument.alignment) == told
 
 
 def test_a_fixed_size_and_minimal_sizes():
