@@ -14,6 +14,7 @@ from fsr.source.inner_branches import with_head_decided
 from fsr.source.items import parse_items
 from fsr.source.macros import read_define
 from fsr.source.pieces import Piece, flatten, scan
+from fsr.source.pointers import pointer_named, with_plain_pointers
 from fsr.source.tokens import tokenize
 
 PLACE = Path("-D")  # where messages say that they stand
@@ -42,6 +43,7 @@ class _Deciding:
         self.pieces, self.given = pieces, {name for p in given for name in p.item.names}
         self.groups = {group[0]: group for group in conditional_groups(pieces)}
         self.known: dict[str, str | None] = {}
+        self.pointers: dict[str, str] = {}  # what names of pointers stand for
         for piece in given:
             self.define(piece, certain=True)
 
@@ -55,7 +57,8 @@ class _Deciding:
             group = self.groups.get(at)
             if group is None:
                 self.define(self.pieces[at], certain)
-                found.append(self.with_one_head(self.pieces[at]))
+                self.pointers |= pointer_named(self.pieces[at])
+                found.append(self.as_compiled(self.pieces[at]))
                 at += 1
                 continue
             branches = list(zip(pairwise(group), self.compiled(group), strict=True))
@@ -85,12 +88,13 @@ class _Deciding:
             return False
         return any("__global__" in self.pieces[i].text for i in range(group[0], group[-1]))
 
-    def with_one_head(self, piece: Piece) -> Piece:
-        """A function whose head stands in several branches, which may share its body, as it is compiled."""
+    def as_compiled(self, piece: Piece) -> Piece:
+        """A function whose head stands in several branches, which may share its body, as it is compiled, and with
+        pointers for the names of pointers in it."""
         if piece.item.kind not in ("function", "prototype"):
             return piece
         raw = piece.raw
-        text = with_head_decided(raw, self.known)
+        text = with_plain_pointers(with_head_decided(raw, self.known), self.pointers)
         items = [] if text == raw else parse_items(text, strict=False)
         if len(items) != 1 or items[0].kind != piece.item.kind:
             return piece  # nothing is decided, or it is cut where no declaration ends: the compiler has the say

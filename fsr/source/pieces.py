@@ -38,7 +38,8 @@ class Piece:
     """An item that is no container, the file it stands in, and the containers around it, outermost first.
 
     ``via``: the #include items of the kernel file that brought it here, () for the kernel file itself. ``decided``: its
-    text with branches blank that are not compiled, as long as in the file; empty where nothing was decided in it.
+    text with branches blank that are not compiled and names of pointers written out in its head, as many lines as in
+    the file; empty where nothing was decided in it.
     """
 
     source: SourceText
@@ -50,7 +51,7 @@ class Piece:
 
     @property
     def raw(self) -> str:
-        """What is compiled of its text, in which a place in the file less the item's start is a place."""
+        """What is compiled of its text; places in its body and in the file differ by as much everywhere."""
         return self.decided or self.source.text[self.item.start : self.item.end]
 
     @property
@@ -63,6 +64,11 @@ class Piece:
     def where(self) -> str:
         """``file:line``."""
         return self.source.where(self.item.start)
+
+    def where_at(self, offset: int) -> str:
+        """``file:line`` of a place in :attr:`raw`, which has the file's lines."""
+        line = line_of(self.source.text, self.item.start) + self.raw.count("\n", 0, offset)
+        return f"{self.source.path}:{line}"
 
     def qualified(self) -> str:
         """The declared name with its namespaces: ``ns::k``."""

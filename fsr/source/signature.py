@@ -141,7 +141,7 @@ def _parameter(tokens: Sequence[Token], piece: Piece, aliases: Mapping[str, str]
     array = next((i for i, t in enumerate(part) if t.text == "["), None)
     before = part[:array] if array is not None else part
     names = [i for i, t in enumerate(before) if t.kind == "name"]
-    where = piece.source.where(piece.item.start + (tokens[0].start if tokens else 0))
+    where = piece.where_at(tokens[0].start if tokens else 0)
     if not names or names[-1] != len(before) - 1 or (len(names) == 1 and len(before) == 1):
         raise SourceError(
             f"the parameter {' '.join(texts)!r} of {piece.qualified()} has no name",
