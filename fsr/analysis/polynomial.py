@@ -47,6 +47,11 @@ class Poly:
         return self.terms[0][1] if self.terms[0][0] == () and len(self.terms) == 1 else None
 
     @property
+    def constant(self) -> int:
+        """The number among its terms; 0 where there is none."""
+        return dict(self.terms).get((), 0)
+
+    @property
     def symbols(self) -> frozenset[str]:
         """The symbols with a part in the value."""
         return frozenset(s for monomial, _ in self.terms for s in monomial)

@@ -77,7 +77,7 @@ def _levels(steps: Mapping[str, Poly], bounds: Mapping[str, Poly]) -> list[_Leve
             del left[atom]
         reach = constant(1 - len(ready)) + sum((bounds[a] for a in ready), Poly()) if ready else None
         if not left:
-            spare = -dict(reach.terms).get((), 0) if reach is not None and len(ready) == 1 else 0
+            spare = -reach.constant if reach is not None and len(ready) == 1 else 0
             found.insert(0, _Level(inner, reach, None, max(spare, 0)))
             break
         if len(ready) > 1 or (not ready and found):

@@ -8,10 +8,11 @@ associative here, whatever order the source has.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+_Made = TypeVar("_Made")
 ASSOCIATIVE = ("sum", "prod", "max", "min")
 
 
@@ -252,18 +253,23 @@ def distinct(e: Expr) -> Iterator[Expr]:
             stack.extend(reversed(children(e)))
 
 
-def mapped(e: Expr, change: Callable[[Expr, tuple[Expr, ...]], Expr]) -> Expr:
-    """An expression made anew from the leaves on. ``change``: what an expression becomes, and what those directly
-    beneath it became. What stands in several places is made once."""
-    made: dict[int, Expr] = {}
+def mapped(e: Expr, change: Callable[[Expr, tuple[_Made, ...]], _Made]) -> _Made:
+    """What is made of an expression from the leaves on. ``change``: of an expression and of what was made of those
+    directly beneath it. What stands in several places is made once."""
+    made: dict[int, _Made] = {}
 
-    def of(e: Expr) -> Expr:
+    def of(e: Expr) -> _Made:
         found = made.get(id(e))
         if found is None:
             found = made[id(e)] = change(e, tuple(map(of, children(e))))
         return found
 
     return of(e)
+
+
+def written_length(e: Expr, held: Container[Expr] = ()) -> int:
+    """How many parts an expression has when it is written out. ``held``: what counts as one."""
+    return mapped(e, lambda e, parts: 1 if e in held else 1 + sum(parts))
 
 
 def shared(e: Expr) -> Expr:

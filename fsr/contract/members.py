@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fsr.contract.fields import did_you_mean
+from fsr.contract.fields import VALUE_KEYS, did_you_mean
 from fsr.contract.model import Argument, Contract
 from fsr.contract.read import RawContract
 from fsr.errors import ContractError, FsrError
@@ -20,8 +20,7 @@ from fsr.source.file import KernelFile
 from fsr.source.flattening import FlatKernel, FlatMember
 
 _EACH = ("low", "high", "value")  # what may be a list: one for each number beneath
-_SPECIFIES = frozenset((*_EACH, "dtype", "role", "shape", "alignment", "null", "sorted", "nonnegative", "positive",
-                        "finite", "unique", "offsets", "values", "shares"))  # fmt: skip
+_SPECIFIES = frozenset((*_EACH, "dtype", "role", "shape", "alignment", "null", *VALUE_KEYS))
 
 
 @dataclass(frozen=True, slots=True)

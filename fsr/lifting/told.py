@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fsr.computation.computation import Computation
-from fsr.computation.expression import walk
+from fsr.computation.expression import written_length
 from fsr.lifting.graph import Graph
 from fsr.lifting.refused import Hopeless, Refused
 from fsr.lifting.vanished import Vanished
@@ -41,4 +41,4 @@ def told_with(make: Callable[[Graph], Computation], graphs: dict[int, Graph], al
 
 def _length(c: Computation) -> int:
     """Terms of all its statements."""
-    return sum(1 for s in c.statements if s.value is not None for _ in walk(s.value))
+    return sum(written_length(s.value) for s in c.statements if s.value is not None)

@@ -77,7 +77,7 @@ def _declared(tokens: Sequence[Token]) -> tuple[str, str]:
     return "", ""
 
 
-_COMPLEX = {"cuFloatComplex": "float2", "cuComplex": "float2", "cuDoubleComplex": "double2"}  # of cuComplex.h
+COMPLEX = {"cuFloatComplex": "float2", "cuComplex": "float2", "cuDoubleComplex": "double2"}  # of cuComplex.h
 
 
 def plain_type(text: str, known: Mapping[str, str]) -> str:
@@ -90,7 +90,7 @@ def plain_type(text: str, known: Mapping[str, str]) -> str:
         if words and all(w in _SIGNS for w in words):
             return _integer(words)
         if plain in BY_SPELLING or known.get(plain, plain) == plain:
-            return _COMPLEX.get(plain, plain)
+            return COMPLEX.get(plain, plain)
         plain = known[plain]
     return plain
 

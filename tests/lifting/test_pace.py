@@ -48,3 +48,4 @@ def test_beyond_the_least_nothing_is_asked():
     for run in range(16, 30):
         pace.require(run, 16)
         clock.left_s -= 3.0
+    assert clock.left_s < 0  # long past what is left, and never stopped

@@ -21,6 +21,7 @@ from fsr.computation.expression import (
     children,
     distinct,
     names_in,
+    written_length,
 )
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
@@ -45,7 +46,7 @@ from fsr.transform.computed.segments import segmented
 from fsr.transform.computed.set_aside import set_aside
 from fsr.transform.computed.staging import staged
 from fsr.transform.computed.wrapped import unwrapped
-from fsr.transform.plain.c_text import LONGEST_LINE, TYPES, NotPlain, Writer, bare, is_longer
+from fsr.transform.plain.c_text import LONGEST_LINE, TYPES, NotPlain, Writer, bare
 from fsr.transform.plain.names import Names
 from fsr.transform.plain.whole_plan import whole
 from fsr.transform.protocol import Subject
@@ -133,7 +134,7 @@ class Scene:
     def text(self, e: Expr, held: Mapping[Expr, str] | None = None) -> str:
         """An expression as C text, without brackets around all of it. ``held``: what stands in a variable already.
         Raises NotPlain."""
-        if is_longer(e, held or {}, LONGEST_LINE):
+        if written_length(e, held or {}) > LONGEST_LINE:  # no part is shorter than a character
             raise NotPlain("nobody reads so long a line")
         return bare(replace(self.names.writer, held=held or {}).text(e))
 

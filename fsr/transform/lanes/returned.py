@@ -35,22 +35,19 @@ from fsr.source.form import (
     Ternary,
     While,
 )  # fmt: skip
-from fsr.source.mapping import map_own_exprs, map_stmts, replace_stmt, rewrite, substitute, with_parts
+from fsr.source.mapping import map_stmts, rewrite, substitute, with_parts
 from fsr.source.parse import parse_device_functions
 from fsr.source.walk import (
     contains_return,
     exprs_of,
-    fresh,
     names_assigned,
     names_mentioned,
-    taken_names,
     variables,
     walk_expr,
     walk_exprs,
     walk_stmts,
 )
-from fsr.transform.scratch.inlined import body_of_call
-from fsr.transform.trees.results import returned_type
+from fsr.transform.trees.results import returned_type, with_body_before
 
 _MOST = 8
 _PLAIN = Assign | Comment | Declare | For | If | Return | Scope | While
@@ -206,12 +203,4 @@ def _with_body(kernel: KernelForm, statement: Stmt, call: Call, function: Kernel
     }  # fmt: skip
     kept = [n for n, p in enumerate(function.params) if p.name not in steady]
     function = replace(function, params=tuple(function.params[n] for n in kept), body=substitute(function.body, steady))
-    args = tuple(args[n] for n in kept)
-    result = Name(fresh(f"of_{function.name}", taken_names(kernel)))
-    scope = body_of_call(kernel, replace(call, args=args), function)
-    last = scope.body[-1]
-    assert isinstance(last, Return)
-    assert last.value is not None
-    body = Scope((*scope.body[:-1], Assign(result, "=", last.value)))
-    rest = map_own_exprs(statement, lambda e: result if e == call else e)
-    return replace(kernel, body=replace_stmt(kernel.body, statement, (Declare(type_, result.text), body, rest)))
+    return with_body_before(kernel, statement, call, function, type_, tuple(args[n] for n in kept))

@@ -8,9 +8,8 @@ from fsr.analysis.records_of_numbers import numbers_in
 from fsr.analysis.types import resolved
 from fsr.hardware.c_types import LANES, dtype_bytes, element_bytes
 from fsr.source.form import Param
+from fsr.source.types import COMPLEX
 from fsr.transform.target import Target
-
-_COMPLEX = {"cuFloatComplex": "float2", "cuComplex": "float2", "cuDoubleComplex": "double2"}  # of cuComplex.h
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,7 @@ class Element:
 def element_of(target: Target, param: Param) -> Element | None:
     """The elements behind a pointer; None where they are more than numbers, or are not those of the contract."""
     plain = resolved(param.type, target.aliases)
-    plain = _COMPLEX.get(plain, plain)
+    plain = COMPLEX.get(plain, plain)
     size, number, count = element_bytes(plain), element_bytes(plain), 1
     if plain in LANES:
         kind, count = LANES[plain]

@@ -18,7 +18,6 @@ from fsr.computation.expression import (
     Order,
     Quotient,
     Remainder,
-    children,
     distinct,
     names_in,
     walk,
@@ -283,20 +282,6 @@ def _not_negative(e: Expr) -> bool:
 def dims_of(e: Expr) -> frozenset[str]:
     """The dimensions that tell what is read."""
     return frozenset(name for part in distinct(e) if isinstance(part, Load) for name in names_in(part))
-
-
-def is_longer(e: Expr, held: Mapping[Expr, str], most: int) -> bool:
-    """Whether an expression has more parts than that when it is written out, none of which is shorter than a character.
-    ``held``: what stands in variables."""
-    known: dict[int, int] = {}
-
-    def length(e: Expr) -> int:
-        found = known.get(id(e))
-        if found is None:
-            found = known[id(e)] = 1 if e in held else 1 + sum(map(length, children(e)))
-        return found
-
-    return length(e) > most
 
 
 @lru_cache(maxsize=1 << 12)

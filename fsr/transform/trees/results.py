@@ -33,7 +33,7 @@ def with_results_written_out(kernel: KernelForm, source: str, arrays: frozenset[
         type_ = returned_type(function.name, source)
         if type_ not in BY_SPELLING:
             break
-        kernel = _with_body(kernel, statement, call, expanded(function, source), type_)
+        kernel = with_body_before(kernel, statement, call, expanded(function, source), type_)
     return kernel
 
 
@@ -72,10 +72,18 @@ def _function(call: Call, functions: Mapping[str, KernelForm]) -> KernelForm | N
     return found if ends else None
 
 
-def _with_body(kernel: KernelForm, statement: Stmt, call: Call, function: KernelForm, type_: str) -> KernelForm:
-    """The kernel with the function's statements before the one that calls it, and a variable for its result."""
+def with_body_before(
+    kernel: KernelForm,
+    statement: Stmt,
+    call: Call,
+    function: KernelForm,
+    type_: str,
+    args: tuple[Expr, ...] | None = None,
+) -> KernelForm:
+    """The kernel with the function's statements before the one that calls it, and a variable for its result. ``args``:
+    of the function that is meant, by default the call's."""
     result = Name(fresh(f"of_{function.name}", taken_names(kernel)))
-    scope = body_of_call(kernel, call, function)
+    scope = body_of_call(kernel, call if args is None else replace(call, args=args), function)
     last = scope.body[-1]
     assert isinstance(last, Return)
     assert last.value is not None

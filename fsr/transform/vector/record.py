@@ -30,11 +30,11 @@ class VectorizeRecord:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """The widest packs of all that is read and written, of one of them, and narrower ones."""
         for target in targets(subject):
-            known = set[tuple[Stmt, ...]]()
-            for most in BYTES:
+            known = {target.kernel.body}
+            for most in BYTES if _packed(target, BYTES[0], "all") not in known else ():  # it has the others' too
                 for what in _WHAT:
                     body = _packed(target, most, what)
-                    if body != target.kernel.body and body not in known:
+                    if body not in known:
                         known.add(body)
                         yield Move(self.name, target.region, (("bytes", most), ("what", what)), GAIN)
 
@@ -62,10 +62,10 @@ class _Writer:
         packs = [(p, self._fresh(p)) for p in self.finder.packs(block)]
         done = list[Stmt]()
         for at, s in enumerate(block):
-            reading = {e: _lane(name, n) for p, name in packs if not p.writes and p.first <= at <= p.last
-                       for e, n in p.lanes}  # fmt: skip
-            writing = {e: _lane(name, n) for p, name in packs if p.writes and p.first <= at <= p.last
-                       for e, n in p.lanes}  # fmt: skip
+            reading, writing = dict[Expr, Expr](), dict[Expr, Expr]()
+            for p, name in packs:
+                if p.first <= at <= p.last:
+                    (writing if p.writes else reading).update((e, _lane(name, n)) for e, n in p.lanes)
             for p, name in packs:
                 if p.first == at:
                     done += _loaded(p, name) if not p.writes else [Declare(_type(p), name)]

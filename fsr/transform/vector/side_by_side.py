@@ -91,6 +91,12 @@ class Finder:
         """Of them the parameters."""
         return frozenset(p.name for p in self.target.kernel.params if p.is_pointer)
 
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """Arrays that are the kernel's own."""
+        stmts = walk_stmts(self.target.kernel.body)
+        return self.target.known.shared | {s.name for s in stmts if isinstance(s, Declare) and s.dims}
+
     def place(self, access: Access) -> tuple[str, Poly] | None:
         """The parameter that an access is of, and which of its elements; None where that is not told."""
         if access.array is None or access.index is None:
@@ -108,13 +114,10 @@ class Finder:
 
     def memory(self, access: Access) -> str | None:
         """The parameter or the own array that an access is of; None where that is not told."""
-        if access.array is None:
-            return None
-        own = access.array in self.target.known.shared or any(
-            isinstance(s, Declare) and s.name == access.array and s.dims for s in walk_stmts(self.target.kernel.body)
-        )
+        if access.array is None or access.array in self.own | self.params:
+            return access.array
         place = self.place(access)
-        return access.array if own or access.array in self.params else place and place[0]
+        return place and place[0]
 
     # ------------------------------------------------------------ multiples
 
@@ -203,7 +206,7 @@ class _Block:
                     continue
                 place = self.finder.place(a)
                 if place is not None and "volatile" not in self.finder.target.known.types.get(a.pointer, ""):
-                    offset = dict(place[1].terms).get((), 0)
+                    offset = place[1].constant
                     yield _Use(at, a, place[0], place[1] - constant(offset), offset)
 
     def _bytes(self, array: str) -> int | None:
@@ -271,7 +274,7 @@ class _Block:
         place = self.finder.place(a)
         if place is None or a.kind == "atomic":
             return False
-        offset = dict(place[1].terms).get((), 0)
+        offset = place[1].constant
         if place[1] - constant(offset) != uses[0].base:
             return False
         if writes:  # another element, or one that is read before it is written
