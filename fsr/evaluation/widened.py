@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +23,7 @@ from fsr.testgen.values import CaseData, build
 Built = tuple[Candidate, Image] | None
 WIDE_S = 10.0  # one answer: cases for which it is asked are small, or run on a GPU
 LESS = 4  # elements of what is asked for after one that took as long
+SOON_S = 0.5  # an answer of the host device, where there is a GPU: a hundred cases and more ask for two each
 
 
 @dataclass(slots=True)
@@ -37,17 +39,21 @@ class Widened:
     _on_device: dict[bool, Built] = field(default_factory=dict)
     _standing: dict[bool, bool] = field(default_factory=dict)
     _room: float = math.inf  # elements of a case beyond which the host device takes too long, as far as is known
+    _soon: float = math.inf  # and from which on a GPU is asked instead
 
     def answer(
         self, case: Case, data: CaseData, *, noisy: bool, blocks: tuple[int, ...] = ()
     ) -> Mapping[str, Array] | None:
         """What it gives on a case, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`: small cases on the host
-        device, others on the session's own if that is a GPU, as are those that take long; ``blocks``: what only these
-        give. None where there is no such form, or it fails."""
-        small = elements(self.spec.contract, case.size_map()) <= min(case_lists.HOST_ELEMENTS, self._room)
+        device, others on the session's own if that is a GPU, as are those of the size of one that took long;
+        ``blocks``: what only these give. None where there is no such form, or it fails."""
+        size = elements(self.spec.contract, case.size_map())
+        small = size < self._soon and size <= min(case_lists.HOST_ELEMENTS, self._room)
         if small or not self._on_gpu(noisy):
-            before = self._room
-            found = self._ran(self.on_host(noisy=noisy), self.host(), case, data, blocks)
+            before, built, began = self._room, self.on_host(noisy=noisy), time.monotonic()
+            found = self._ran(built, self.host(), case, data, blocks)
+            if time.monotonic() - began > SOON_S:
+                self._soon = min(self._soon, size)
             if found is not None or self._room == before or blocks or not self._on_gpu(noisy):
                 return found
         return self._ran(self.on_device(noisy=noisy), self.device, case, data)

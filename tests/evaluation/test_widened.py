@@ -8,7 +8,8 @@ from fsr.backends.protocol import DeviceFault
 from fsr.contract.model import Argument, Contract, Size
 from fsr.evaluation import widened
 from fsr.evaluation.spec import SessionSpec
-from fsr.evaluation.widened import LESS, Widened
+from fsr.evaluation.testing import Runnable
+from fsr.evaluation.widened import LESS, SOON_S, Widened
 from fsr.records import Candidate, Case, Fault, FaultKind, Launch, Plan, Role
 from fsr.testgen.values import CaseData
 
@@ -49,3 +50,32 @@ def test_less_is_asked_for_after_an_answer_that_took_too_long(asked: list[int]) 
     assert answer(4000 // LESS) is not None  # as much as is worth a try
     assert answer(4000 // LESS + 1) is None
     assert asked == [900, 4000, 4000 // LESS]
+
+
+class Gpu(Host):
+    """It has a judge."""
+
+
+@pytest.mark.parametrize(("took_s", "second"), [(SOON_S / 2, Host), (SOON_S * 2, Gpu)])
+def test_what_takes_the_host_device_long_is_a_gpus(
+    monkeypatch: pytest.MonkeyPatch, took_s: float, second: type
+) -> None:
+    ran: list[type] = []
+    clock = [0.0]
+
+    def run_once(what: Runnable, *_: object) -> dict[str, object]:
+        ran.append(type(what.device))
+        clock[0] += took_s
+        return {}
+
+    monkeypatch.setattr(widened, "run_once", run_once)
+    monkeypatch.setattr(widened.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(widened, "can_judge", lambda device: isinstance(device, Gpu))
+    for form in ("on_host", "on_device"):
+        monkeypatch.setattr(Widened, form, lambda self, *, noisy=False: (self.spec.baseline, b""))
+    monkeypatch.setattr(Widened, "_stands", lambda self, noisy: True)
+    spec = SessionSpec(CONTRACT, Candidate("", PLAN), "cuda:0", "sm_90", 1, "")
+    form = Widened(spec, Gpu(), Host, lambda: Case("smoke", (("n", 1),), "normal", 0))  # type: ignore[arg-type]
+    for n in (900, 900, 1):
+        form.answer(Case("c", (("n", n),), "normal", 0), CaseData({}, {}), noisy=False)
+    assert ran == [Host, second, Host]
