@@ -94,7 +94,7 @@ _CAST = "!"  # what stands for the bracket of a cast: it binds as tightly
 _SMALLER = re.compile(
     r"(?P<member>(?:\.|->)\s*(?!template\b))?\b(?P<name>[A-Za-z_]\w*)\s*(?<!<)<(?![<=])(?![\w\s:,*]*>\s*\()"
 )
-_TIMES = re.compile(r"(?<![\w.>:])(?P<name>[A-Za-z_]\w*)\s*\*(?![=*])")
+_TIMES = re.compile(r"(?<![\w.>:])(?P<name>[A-Za-z_]\w*)\s*\*(?![=*/])")
 _AND = re.compile(r"\(\s*(?P<name>[A-Za-z_]\w*)\s*&(?=\s*\()")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from fsr.source.condition import branch_holds, of_compilers, of_headers
+from fsr.source.condition import branch_holds, of_compilers, of_headers, test_of
 from fsr.source.conditionals import ELSE, IF, directive_name
 from fsr.source.macros import read_define
 from fsr.source.token import Token
@@ -19,6 +19,7 @@ from fsr.source.tokens import tokenize
 
 _ARCHITECTURE = "__CUDA_ARCH__"
 _DEFAULT = re.compile(r"#\s*if(?:ndef\s+|\s+!\s*defined\s*\(?\s*)(\w+)\b[^\n]*\n\s*#\s*define\s+\1\b")
+_UNROLL = re.compile(r"#\s*pragma\s+(no)?unroll\b")
 _LEAST_AND_MOST = "700", "9990"  # compute capability 7.0 is the oldest (fsr/hardware/limits.py)
 
 
@@ -80,6 +81,20 @@ def by_architecture(text: str) -> list[list[tuple[int, int]]]:
     return [group for group in least if group in most and group not in unknown]
 
 
+def by_the_text(text: str) -> list[list[tuple[int, int]]]:
+    """Of each conditional that the text itself decides, or that decides nothing, the ranges that are no code."""
+    return _no_code(text, {}, of_compilers)
+
+
+def undefined_asked(text: str) -> set[str]:
+    """The names that conditionals ask for, and that neither the text nor a compiler defines."""
+    directives = [t.text for t in tokenize(text) if t.kind == "directive"]
+    own = {m.name for d in directives if (m := read_define(d)) is not None} | {"defined"}
+    asked = [test_of(d) for d in directives if directive_name(d) in (*IF, *ELSE)]
+    words = {t.text for test in asked for t in tokenize(test) if t.kind == "name"}
+    return {word for word in words - own if not of_compilers(word)}
+
+
 def _no_code(text: str, known: Mapping[str, str | None], foreign: Callable[[str], bool]) -> list[list[tuple[int, int]]]:
     """The ranges of directives and branches that are not compiled, of each conditional of which that can be told."""
     known = dict(known)
@@ -93,7 +108,8 @@ def _no_code(text: str, known: Mapping[str, str | None], foreign: Callable[[str]
         elif name in ELSE and stack:
             stack[-1].begin(token, name == "else" or branch_holds(token.text, known, foreign))
         elif name == "endif" and stack:
-            ranges = _blanked(stack.pop().branches, token)
+            branches = stack.pop().branches
+            ranges = _blanked(branches, token) or _of_pragmas(text, branches[0][0], token.end)
             blank += [ranges] if ranges else []
         elif name == "undef" or (macro := read_define(token.text)) is None:
             known |= dict.fromkeys(token.text.split()[1:2]) if name == "undef" else {}
@@ -109,3 +125,10 @@ def _blanked(branches: Sequence[tuple[int, int, bool | None]], last: Token) -> l
     ends = [*(start for start, _, _ in branches[1:]), last.start]
     found = [(start, stop if holds else end) for (start, stop, holds), end in zip(branches, ends, strict=True)]
     return [*found, (last.start, last.end)]
+
+
+def _of_pragmas(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """All of a conditional that holds nothing but directions on unrolling, which say nothing of what is computed."""
+    inner = (t for t in tokenize(text[start:end]) if t.kind != "comment")
+    said = [t for t in inner if t.kind != "directive" or directive_name(t.text) not in (*IF, *ELSE, "endif")]
+    return [(start, end)] if said and all(_UNROLL.match(t.text) for t in said) else []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsr.source.blanks import blanks, one_head, readable, unqualified
 from fsr.source.form import KernelForm, OpaqueStmt, Param
-from fsr.source.inner_branches import by_architecture, with_all_decided
+from fsr.source.inner_branches import by_architecture, by_the_text, with_all_decided
 from fsr.source.items import Item, flat, parse_items
 from fsr.source.macros import Macro, expand, macro_words, qualifying, spelling, statement_macros
 from fsr.source.parse_statements import Reader, squeeze
@@ -99,7 +99,7 @@ def _functions(text: str, marker: str, others: Collection[str] = ()) -> dict[str
     defined = {i.names[0] for i in items if i.kind == "define" and i.names}
     types = {n for i in items if i.kind in ("alias", "record", "using") for n in i.names}
     written, qualifiers = statement_macros(code), qualifying(code) | set(others)
-    read = _for_any_gpu(code, items) if marker == "__global__" and "__CUDA_ARCH__" in code else code
+    read = _as_compiled(code, items) if marker == "__global__" and "#" in code else code
     for item in items:
         if item.kind == "function" and item.body is not None and not item.head.isdisjoint({marker, *others}):
             kernel = _definition(read, item, (defined, types, qualifiers), written)
@@ -108,19 +108,37 @@ def _functions(text: str, marker: str, others: Collection[str] = ()) -> dict[str
     return found
 
 
+def _as_compiled(code: str, items: Sequence[Item]) -> str:
+    """The text as long, without branches in functions that are not compiled: by what the text itself defines, or on no
+    GPU."""
+    chars, bodies = list(code), _bodies(items)
+    for group in by_the_text(code):
+        if any(start < group[0][0] and group[-1][1] <= end for start, end in bodies):
+            _blank(chars, group)
+    read = "".join(chars)
+    return _for_any_gpu(read, items) if "__CUDA_ARCH__" in read else read
+
+
+def _bodies(items: Sequence[Item]) -> list[tuple[int, int]]:
+    return [(item.body, item.end) for item in items if item.kind == "function" and item.body is not None]
+
+
+def _blank(chars: list[str], ranges: Sequence[tuple[int, int]]) -> None:
+    for start, end in ranges:
+        chars[start:end] = [c if c in "\r\n" else " " for c in chars[start:end]]
+
+
 def _for_any_gpu(code: str, items: Sequence[Item]) -> str:
     """The text as long, without branches in functions that no GPU compiles. As it is where conditionals elsewhere that
     ask for the GPU hold more than macros: what is declared there, nvcc's pass for the host would not find."""
-    bodies = [(item.body, item.end) for item in items if item.kind == "function" and item.body is not None]
-    chars = list(code)
+    bodies, chars = _bodies(items), list(code)
     for group in by_architecture(code):
         first, last = group[0][0], group[-1][1]
         if not any(start < first and last <= end for start, end in bodies):
             if any(t.kind not in ("directive", "comment") for t in tokenize(code[first:last])):
                 return code
             continue
-        for start, end in group:
-            chars[start:end] = [c if c in "\r\n" else " " for c in code[start:end]]
+        _blank(chars, group)
     return "".join(chars)
 
 

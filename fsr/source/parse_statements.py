@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fsr.hardware.c_types import BY_SPELLING
+from fsr.hardware.c_types import BY_SPELLING, NUMBERS
 from fsr.source.blanks import Blank
 from fsr.source.form import (
     Assign,
@@ -29,8 +30,11 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.loop_heads import counted_parts, has_continue
+from fsr.source.parse_control import branches, cases_of, repeated
 from fsr.source.parse_expressions import expression
+from fsr.source.sequenced import apart, branching, repeating
 from fsr.source.types import plain_type
+from fsr.source.walk import is_zero, names_in
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 ASSIGNMENTS = frozenset(["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="])
 _ONE = Literal("1")
 _CLASSES = frozenset(["float16", "bfloat16"])  # of a number's size, but with constructors
+_VECTORS = {f"{name}{n}": n for t in NUMBERS for name in t.vectors for n in (2, 3, 4)}  # made by make_ and its name
 _NUMBERS = frozenset(spelling for spelling, type_ in BY_SPELLING.items() if type_.dtype not in _CLASSES)
 
 
@@ -99,12 +104,11 @@ class Reader:
         texts = tuple(p.text for p in pragmas)
         match statements:
             case [For() as loop]:
-                return [For(loop.type, loop.var, loop.start, loop.relation, loop.bound, loop.step, loop.body, texts,
-                            loop.span)]  # fmt: skip
-            case [While() as loop]:
-                return [While(loop.test, loop.body, texts, loop.span)]
-            case [Scope((first, While() as loop), span)]:
-                return [Scope((first, While(loop.test, loop.body, texts, loop.span)), span)]
+                return [replace(loop, pragmas=texts)]
+            case [While() as loop, *steps]:
+                return [replace(loop, pragmas=texts), *steps]
+            case [Scope((first, While() as loop, *steps), span)]:
+                return [Scope((first, replace(loop, pragmas=texts), *steps), span)]
             case [OpaqueStmt(text, span)]:
                 return [OpaqueStmt("\n".join((*texts, text)), span)]
         return [*(OpaqueStmt(t) for t in texts), *statements]
@@ -138,13 +142,17 @@ class Reader:
             case "compound_statement":
                 return [Scope(self.block(node), span)]
             case "if_statement":
-                return [self._if(node)]
+                return branching(self._if(node))
             case "for_statement":
-                return [self._for(node)]
+                return self._for(node)
             case "while_statement":
                 header = _header(node, "condition")
-                return [While(self._condition(header), self._body(node.child_by_field_name("body"), header.end_byte),
-                              (), span)]  # fmt: skip
+                body = self._body(node.child_by_field_name("body"), header.end_byte)
+                return repeating(While(self._condition(header), body, (), span))
+            case "do_statement":
+                return self._do(node)
+            case "switch_statement":
+                return self._switch(node)
         if node.has_error:
             return None
         match node.type:
@@ -173,23 +181,45 @@ class Reader:
             operator = node.child_by_field_name("operator")
             if operator is None or self.text(operator) not in ASSIGNMENTS:
                 raise _Inexpressible
-            if target is not None and value is not None and (both := self._stepped(target, value, operator, span)):
-                return both
-            return [Assign(self.expression(target), self.text(operator), self.expression(value), span)]
+            if value is not None and value.type == "assignment_expression":
+                return self._in_turn(self.expression(target), self.text(operator), self._effect(value, span), span)
+            found = apart(self.expression(target), self.expression(value), span=span)
+            return [*found.before, Assign(found.exprs[0], self.text(operator), found.exprs[1], span), *found.after]
         if node.type == "update_expression":
             operator = node.child_by_field_name("operator")
             sign = "+=" if operator is not None and self.text(operator) == "++" else "-="
             return [Assign(self.expression(node.child_by_field_name("argument")), sign, _ONE, span)]
-        return [ExprStmt(self.expression(node), span)]
+        found = apart(self.expression(node), span=span)
+        return [*found.before, ExprStmt(found.exprs[0], span), *found.after]
 
-    def _stepped(self, target: Node, value: Node, operator: Node, span: Span) -> list[Stmt] | None:
-        """``last = i++`` of two variables as two statements."""
-        stepped = value.child_by_field_name("argument") if value.type == "update_expression" else None
-        if stepped is None or {target.type, stepped.type} != {"identifier"} or self.text(target) == self.text(stepped):
-            return None
-        step = self._effect(value, span)
-        change = Assign(self.expression(target), self.text(operator), self.expression(stepped), span)
-        return [*step, change] if stepped.start_byte > value.start_byte else [change, *step]
+    def _in_turn(self, target: Expr, operator: str, inner: list[Stmt], span: Span) -> list[Stmt]:
+        """``a = b = c``: the inner one first, whose variable then holds what the outer one is given."""
+        match inner[-1]:
+            case Assign(Name(name) as given) if name not in names_in(target):
+                return [*inner, Assign(target, operator, given, span)]
+            case Assign(value=value, op="=") if operator == "=" and is_zero(value) and len(inner) == 1:
+                return [*inner, Assign(target, operator, value, span)]
+        raise _Inexpressible
+
+    def _do(self, node: Node) -> list[Stmt] | None:
+        body, opening = node.child_by_field_name("body"), node.children[0].end_byte
+        test = self._condition(_header(node, "condition"))
+        return repeated(self._body(body, opening), test, self._before(node), self._span(node))
+
+    def _before(self, node: Node) -> Stmt | None:
+        """The statement in front of one, where that is one."""
+        sibling = node.prev_named_sibling
+        while sibling is not None and sibling.type == "comment":
+            sibling = sibling.prev_named_sibling
+        found = [] if sibling is None else self.statements(sibling)
+        return found[-1] if found else None
+
+    def _switch(self, node: Node) -> list[Stmt] | None:
+        header, body = _header(node, "condition"), _header(node, "body")
+        subject = self._condition(header)
+        cases = cases_of(body, self.expression, self._sequence)
+        found = None if cases is None else branches(subject, cases, self._span(node))
+        return None if found is None else [found]
 
     def _declared(self, node: Node, name: Node) -> list[Stmt] | None:
         """A declaration whose type, ``ns::tile<32>``, was read as two comparisons."""
@@ -230,7 +260,10 @@ class Reader:
             if variable is None:
                 raise _Inexpressible
             type_, name, dims, init = variable
-            found.append(Declare(type_, name, init, dims, self._qualifiers(node), self._span(node)))
+            steps = apart(*(() if init is None else (init,)), span=self._span(node))
+            init = steps.exprs[0] if steps.exprs else None
+            declared = Declare(type_, name, init, dims, self._qualifiers(node), self._span(node))
+            found += [*steps.before, declared, *steps.after]
         if not found:
             raise _Inexpressible
         return found
@@ -300,6 +333,8 @@ class Reader:
             if any(c.type in ("initializer_list", "initializer_pair") for c in inner):
                 raise _Inexpressible
             return self.expression(inner[0]) if inner else Literal("0")
+        if declarator_type == "identifier" and value.type == "initializer_list" and (made := self._vector(bare, inner)):
+            return made
         if _after_equals(value) or (declarator_type == "array_declarator" and value.type == "initializer_list"):
             return self.expression(value)
         if declarator_type != "identifier" or not re.fullmatch(r"[\w:]+(<[^<>]*>)?", bare) or bare == "auto":
@@ -308,9 +343,17 @@ class Reader:
             return Call(Name(bare), tuple(self.expression(a) for a in inner))
         return OpaqueExpr(bare + squeeze(self.text(value)))
 
+    def _vector(self, type_: str, values: list[Node]) -> Expr | None:
+        """``float3 v = {x, y}`` as ``make_float3(x, y, 0)``."""
+        lanes = _VECTORS.get(type_, 0)
+        if not 0 < len(values) <= lanes or any(v.type in ("initializer_list", "initializer_pair") for v in values):
+            return None
+        given = [self.expression(v) for v in values]
+        return Call(Name(f"make_{type_}"), (*given, *[Literal("0")] * (lanes - len(given))))
+
     # ------------------------------------------------------------ for loops
 
-    def _for(self, node: Node) -> Stmt:
+    def _for(self, node: Node) -> list[Stmt]:
         opening = next(c for c in node.children if c.type == "(")
         closing = next((c for c in node.children if c.type == ")"), None)
         body_node = node.child_by_field_name("body")
@@ -327,7 +370,7 @@ class Reader:
         counted = counted_parts(init, test, update)
         if counted is not None:
             type_, var, start, relation, bound, step = counted
-            return For(type_, var, start, relation, bound, step, body, (), self._span(node))
+            return [For(type_, var, start, relation, bound, step, body, (), self._span(node))]
         return self._while(node, init, test, body, update)
 
     def _for_init(self, node: Node | None) -> list[Stmt]:
@@ -337,11 +380,13 @@ class Reader:
             return self._declaration(node)
         return self._effect(node, self._span(node))
 
-    def _while(self, node: Node, init: list[Stmt], test: Expr, body: tuple[Stmt, ...], update: list[Stmt]) -> Stmt:
+    def _while(
+        self, node: Node, init: list[Stmt], test: Expr, body: tuple[Stmt, ...], update: list[Stmt]
+    ) -> list[Stmt]:
         if update and has_continue(body):
             raise _Inexpressible
-        loop = While(test, (*body, *update), (), self._span(node))
-        return Scope((*init, loop), self._span(node)) if init else loop
+        loop = repeating(While(test, (*body, *update), (), self._span(node)))
+        return [Scope((*init, *loop), self._span(node))] if init else loop
 
 
 class _Inexpressible(Exception):  # noqa: N818  # not an error: the statement stays verbatim

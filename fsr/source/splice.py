@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.errors import SourceError
 from fsr.source.cut import DeviceUnit, UnitItem
+from fsr.source.inner_branches import undefined_asked
 from fsr.source.items import Item
 from fsr.source.pieces import Piece, SourceText, flatten, normalised, scan
 
@@ -45,7 +46,8 @@ def splice(source: SourceText, unit: DeviceUnit, new_unit_text: str) -> str:
         return source.text
     kernel = next(i for i in unit.items if i.is_kernel)
     edits, rest = _helper_edits(fresh, gone, kernel)
-    edits += _kernel_edits(rest, kernel, gone)
+    defined = {name for i in unit.items if i.piece.item.kind == "define" for name in i.piece.item.names}
+    edits += _kernel_edits(rest, kernel, gone, defined)
     return _apply(source, edits)
 
 
@@ -105,8 +107,8 @@ def _same_declaration(old: Piece, new: Piece) -> bool:
     )
 
 
-def _kernel_edits(rest: Sequence[Piece], kernel: UnitItem, gone: Sequence[UnitItem]) -> list[_Edit]:
-    """Edits that put the changed kernel and all new items where the kernel stands."""
+def _kernel_edits(rest: Sequence[Piece], kernel: UnitItem, gone: Sequence[UnitItem], defined: set[str]) -> list[_Edit]:
+    """Edits that put the changed kernel and all new items where the kernel stands; ``defined``: the unit's macros."""
     if not rest:
         return []
     piece = kernel.piece
@@ -117,6 +119,7 @@ def _kernel_edits(rest: Sequence[Piece], kernel: UnitItem, gone: Sequence[UnitIt
         replaced = kernel in gone and any(p.item.names == piece.item.names for p in inner)
         text = "\n\n".join(_raw(p) for p in inner)
         if replaced:
+            text = _only_without(undefined_asked(_raw(piece)) - undefined_asked(text) - defined) + text
             edits.append(_Edit(piece, piece.item.start, piece.item.end, text))
         else:
             edits.append(_Edit(piece, piece.item.end, piece.item.end, "\n\n" + text))
@@ -125,6 +128,12 @@ def _kernel_edits(rest: Sequence[Piece], kernel: UnitItem, gone: Sequence[UnitIt
         text = "\n".join(_wrapped(p) for p in outer) + "\n\n"
         edits.append(_Edit(piece, before, before, text))
     return edits
+
+
+def _only_without(names: Collection[str]) -> str:
+    """What stops a build that defines one of the names: what it would compile of the old kernel is not in the new."""
+    told = '#ifdef {0}\n#error "the kernel below was refined for builds without {0}"\n#endif\n'
+    return "".join(told.format(name) for name in sorted(names))
 
 
 def _raw(piece: Piece) -> str:

@@ -166,8 +166,8 @@ def test_a_changed_kernel_takes_the_place_of_all_its_heads() -> None:
     file = KernelFile(scan(Path("k.cu"), "int before;\n" + SHARED + "int behind;\n"))
     spliced = file.splice(file.cut("k"), file.cut("k").text.replace("x[0]", "x[1]"))
     assert "x[1]" in spliced
-    assert "DEBUG_IT" not in spliced
-    assert spliced.startswith("int before;\n")
+    assert spliced.startswith('int before;\n#ifdef DEBUG_IT\n#error "the kernel below was refined for builds without')
+    assert spliced.count("DEBUG_IT") == 2
     assert spliced.endswith("int behind;\n")
 
 

@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(256, 2) soft(const float* __restrict__ x, floa
   foo<3>(k); a.b<int>(c); p->x = sizeof(float); k = sizeof k; long long big = 1'000'000;
   constexpr int C = 4; static_assert(C == 4);
   goto end; end: ;
-#ifdef DEBUG
+#if __CUDA_ARCH__ > 800
   k = 9;
 #endif
   const float& rr = x[0]; float (*fp)(int); k = (1, 2);
@@ -118,7 +118,7 @@ def test_examples_are_understood_to_the_last_statement():
 
 def test_what_has_no_form_stays_word_for_word():
     emitted = emit_kernel(parse_kernels(HARD)["soft"])
-    for text in ('asm volatile("nop;" ::: "memory");', "do { k--; } while (k > 0);", "#ifdef DEBUG",
+    for text in ('asm volatile("nop;" ::: "memory");', "goto end;", "#if __CUDA_ARCH__ > 800",
                  "float (*fp)(int);", "for (size_t i = 0, n = 3; i < n; ++i) continue;",
                  "extern __shared__ __align__(128) unsigned char buf[];",
                  "[&](int i) { return i; }", "1'000'000"):  # fmt: skip
@@ -193,7 +193,7 @@ def test_braces_where_modern_code_has_them():
     assert pointer.init == Binary("+", Name("x"), Name("i"))
     assert isinstance(pair, Declare)
     assert isinstance(array, Declare)
-    assert "float2 v = float2{1.f, 2.f};" in emit_kernel(k)
+    assert "float2 v = make_float2(1.f, 2.f);" in emit_kernel(k)
     assert "int a[2] = {1, 2};" in emit_kernel(k)
 
 
@@ -263,7 +263,10 @@ def test_kernels_are_found_among_broken_and_foreign_text():
 
 
 def test_an_unbalanced_directive_keeps_the_body_verbatim():
-    body = "#if A\n for (int i = 0; i < n; i++) {\n#else\n for (int i = 0; i < 2 * n; i++) {\n#endif\n x[i] = 0; }"
+    heads = (
+        "#if __CUDA_ARCH__ > 800\n for (int i = 0; i < n; i++) {\n#else\n for (int i = 0; i < 2 * n; i++) {\n#endif\n"
+    )
+    body = heads + " x[i] = 0; }"
     text = emit_kernel(kernel(body))
     assert "#else" in text
     assert "x[i] = 0; }" in text
