@@ -10,11 +10,11 @@ from fsr.lifting.lift import lift
 from fsr.runs.kernel import load_kernel
 
 
-def lifted(folder: Path, text: str) -> Lifting:
+def lifted(folder: Path, text: str, limit_s: float = 60) -> Lifting:
     """What is found of a text with a contract block, which is written to a folder."""
     (folder / "k.cu").write_text(text)
     kernel = load_kernel(folder / "k.cu")
-    return lift(kernel.contract, kernel.baseline, limit_s=60)
+    return lift(kernel.contract, kernel.baseline, limit_s=limit_s)
 
 
 def computed(folder: Path, text: str) -> list[str]:

@@ -21,9 +21,7 @@ from fsr.errors import MissingToolError
 
 MOVES = Path(__file__).parents[2] / "benchmarks" / "moves.py"
 GENERATED, SEEDS = 44, (11, 12, 13)
-EVERY = (
-    3  # so many files of tests one gives its kernels, of some 1,400: each file tries its own action on all of its own
-)
+EVERY = 6  # so many files of tests one gives its kernels, of some 1,500: each tries its own action on all of its own
 MOST = 3  # moves of an action on a kernel: most have many of some kinds, which differ by a number
 PARTS = 4
 PAIRED = 12  # kernels on which two moves are tried, for each seed
@@ -49,7 +47,7 @@ def subjects(moves: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> lis
 
     files = sorted(Path(__file__).parent.rglob("test_*.py"))[1::EVERY]
     of_tests = moves.of_tests(tmp_path_factory.mktemp("kernels"), list(map(str, files)))
-    assert len(of_tests) > 100
+    assert len(of_tests) > 60
     found = [*moves.of_repository(), *of_generator(GENERATED, 0), *of_tests]
     return list(moves.unique(found))
 
