@@ -32,6 +32,7 @@ _OTHER = _words("""
 """)  # what is printed, and in which order, no contract tells
 PURE = frozenset([*_MATH, *(f"{name}f" for name in _MATH), *_OTHER])
 INTO = frozenset(_words("sincos sincosf __sincosf sincospi sincospif modf modff frexp frexpf"))
+OF_BYTES = frozenset(("memset", "memcpy"))  # through the pointers that they are given, and nothing else
 """They compute, and leave results where they are told to."""
 _PATTERN = re.compile(
     r"make_[a-z]+[1-4]|make_cu(Double|Float)?Complex|cuC(add|sub|mul|div|fma|abs|real|imag)f?|cuConjf?|__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fsr.analysis.calls import CONSTANTS, COOPERATES, INTO, is_atomic, is_load, is_pure_name
+from fsr.analysis.calls import CONSTANTS, COOPERATES, INTO, OF_BYTES, is_atomic, is_load, is_pure_name
 from fsr.analysis.inline_ptx import only_computes
 from fsr.errors import FsrError
 from fsr.source.form import (
@@ -77,7 +77,7 @@ class Functions:
             return False
         name = e.callee.text
         known = name in types or _of_record(name) in self.local
-        return known or self.builtin(name) or (name in INTO and name not in self.own)
+        return known or self.builtin(name) or (name in INTO | OF_BYTES and name not in self.own)
 
 
 NO_FUNCTIONS = Functions()

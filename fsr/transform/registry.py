@@ -29,6 +29,7 @@ from fsr.transform.details.unroll import Unroll
 from fsr.transform.evaluated.action import PartialEvaluation
 from fsr.transform.fewer.action import FewerBlocks
 from fsr.transform.fuse.action import FuseLaunches
+from fsr.transform.inlining.action import Inlining
 from fsr.transform.jam.action import JamThreads
 from fsr.transform.lanes.action import ShareLoop
 from fsr.transform.launch.block_shape import BlockShape, CoarsenRows, SwapIds
@@ -82,4 +83,5 @@ DETAILS: tuple[Action, ...] = (
 def all_actions() -> tuple[Action, ...]:
     """Every action, stateless and shared."""
     anew = (*FROM_COMPUTATION, Restate(STRUCTURAL))
-    return (*STRUCTURAL, *anew, OneLaunch(anew, STRUCTURAL, DETAILS), *DETAILS)
+    structural, details = (tuple(map(Inlining, listed)) for listed in (STRUCTURAL, DETAILS))
+    return (*structural, *anew, OneLaunch(anew, structural, details), *details)

@@ -1,0 +1,1 @@
+"""Device functions written out where a kernel calls them."""

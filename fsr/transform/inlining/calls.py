@@ -1,0 +1,277 @@
+"""Device functions written out where a kernel calls them: a loop over memory that stands in a helper is a loop of the
+kernel to whoever rewrites it.
+
+Only what reads and writes memory, or waits, is written out: what merely computes a value stays a call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from fsr.analysis.calls import is_load, is_pure_name
+from fsr.analysis.definitions import definitions
+from fsr.analysis.functions import functions_of, own_name
+from fsr.analysis.macros import expanded
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Comment,
+    Declare,
+    Expr,
+    ExprStmt,
+    If,
+    KernelForm,
+    Name,
+    OpaqueExpr,
+    Return,
+    Scope,
+    Stmt,
+    Ternary,
+)  # fmt: skip
+from fsr.source.mapping import map_expr, map_stmts, replace_stmt, with_exprs
+from fsr.source.parse import parse_device_functions
+from fsr.source.walk import (
+    BUILTINS,
+    Block,
+    base_name,
+    blocks_of,
+    contains_opaque,
+    contains_return,
+    declared,
+    exprs_of,
+    fresh,
+    kernel_names,
+    subexprs,
+    variables,
+    walk_expr,
+    walk_exprs,
+    walk_stmts,
+)  # fmt: skip
+from fsr.transform.inlining.bodies import Told, body_of_call, instance, retyped_text
+
+_MOST = 24  # calls, those of functions that are called by others among them
+_NAMED = re.compile(r"(?<![\w.])[A-Za-z_]")
+_LONGEST = 400  # statements of what comes out
+_QUALIFIERS = frozenset(
+    [
+        "inline",
+        "__inline__",
+        "__forceinline__",
+        "__noinline__",
+        "static",
+        "const",
+        "constexpr",
+        "__device__",
+        "__host__",
+    ]
+)
+
+
+def inlined(kernel: KernelForm, source: str) -> KernelForm:
+    """The kernel with calls of the file's functions written out, as far as they stand where all of a statement is
+    evaluated and their returns are ends; as it is where it would become too long."""
+    functions = _functions(source)
+    if not functions:
+        return kernel
+    whole = kernel
+    for _ in range(_MOST):
+        found = next(_calls(whole.body, functions), None)
+        if found is None:
+            break
+        written = _written(whole, *found, functions)
+        if written is None:
+            functions = {n: f for n, f in functions.items() if n != own_name(_named(found[1]))}
+            continue
+        whole = replace(whole, body=replace_stmt(whole.body, found[0], written))
+        if sum(1 for _ in walk_stmts(whole.body)) > _LONGEST:
+            return kernel
+    return whole
+
+
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """``result``: the type that it returns, as written, '' of none; ``once``: it has memory of its own."""
+
+    form: KernelForm
+    result: str
+    once: bool
+
+
+@lru_cache(maxsize=64)
+def _functions(source: str) -> Mapping[str, _Function]:
+    """Those that may be written out, by name."""
+    known, found = functions_of(source), dict[str, _Function]()
+    for name, form in parse_device_functions(source).items():
+        result = _result(name, source)
+        if name in known.pure or result is None or contains_opaque(form.body) or "..." in str(form.template):
+            continue
+        form = expanded(form, source)
+        keeps = [s for s in walk_stmts(form.body) if isinstance(s, Declare) and set(s.qualifiers) - {"constexpr"}]
+        if any("extern" in s.qualifiers or "__shared__" not in s.qualifiers for s in keeps):
+            continue
+        if any(isinstance(e, OpaqueExpr) and _NAMED.search(e.text) for e in walk_exprs(form.body)):
+            continue
+        body = _ends(form.body)
+        if body is not None:
+            found[name] = _Function(replace(form, body=body), "" if result == "void" else result, bool(keeps))
+    return found
+
+
+def _result(name: str, source: str) -> str | None:
+    """What a function returns, as written; None where it has several definitions, or its head tells no type."""
+    heads = re.findall(rf"([^;{{}}()>]*)\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*)?\{{", source)
+    if len(heads) != 1:
+        return None
+    words = re.sub(r"//[^\n]*|/\*.*?\*/|#[^\n]*", " ", heads[0], flags=re.DOTALL).split()
+    kept = [w for w in words if w not in _QUALIFIERS and w != "template"]
+    plain = kept and "auto" not in kept and all(re.fullmatch(r"[A-Za-z_][\w:]*", w) for w in kept)
+    return " ".join(kept) if plain else None
+
+
+def _ends(body: Block) -> Block | None:
+    """The statements with all that follows a branch which returns in its other branch, so that a ``return`` is the last
+    of what is done wherever one stands; None where one stands in a loop."""
+    found = list[Stmt]()
+    for at, s in enumerate(body):
+        match s:
+            case Return():
+                return (*found, s)
+            case If(_, then, orelse) if contains_return((s,)):
+                rest, ends = body[at + 1 :], (_returns(then), _returns(orelse))
+                yes = _ends((*then, *(() if ends[0] else rest)))
+                no = _ends((*orelse, *(() if ends[1] else rest)))
+                if yes is None or no is None or (rest and not any(ends)):
+                    return None
+                return (*found, replace(s, then=yes, orelse=no))
+            case Scope(inner) if contains_return((s,)):
+                ended = _ends(inner)
+                if ended is None or body[at + 1 :]:
+                    return None
+                return (*found, replace(s, body=ended))
+        if contains_return((s,)):
+            return None
+        found.append(s)
+    return tuple(found)
+
+
+def _returns(body: Block) -> bool:
+    """Whether what stands here ends with a return, whatever happens."""
+    said = [s for s in body if not isinstance(s, Comment)]
+    match said[-1:]:
+        case [Return()]:
+            return True
+        case [If(_, then, orelse)]:
+            return _returns(then) and _returns(orelse)
+        case [Scope(inner)]:
+            return _returns(inner)
+    return False
+
+
+# ---------------------------------------------------------------- calls
+
+
+def _named(call: Call) -> str:
+    return call.callee.text if isinstance(call.callee, Name) else ""
+
+
+def _calls(body: Block, functions: Mapping[str, _Function]) -> Iterator[tuple[Stmt, Call]]:
+    """Statements with a call that may be written out before them, inner ones first."""
+    for s in body:
+        if isinstance(s, Declare | Assign | ExprStmt | If):
+            direct = exprs_of(s)
+            for e in direct if isinstance(s, Assign) else direct[-1:]:
+                for call in _certain(e):
+                    if own_name(_named(call)) in functions:
+                        yield s, call
+        for block in blocks_of(s):
+            yield from _calls(block, functions)
+
+
+def _certain(e: Expr) -> Iterator[Call]:
+    """The calls in an expression that are evaluated whenever it is, inner ones first."""
+    parts = subexprs(e)
+    chooses = isinstance(e, Ternary) or (isinstance(e, Binary) and e.op in ("&&", "||", ","))
+    for part in parts[:1] if chooses else parts:
+        yield from _certain(part)
+    if isinstance(e, Call):
+        yield e
+
+
+def _written(kernel: KernelForm, s: Stmt, call: Call, functions: Mapping[str, _Function]) -> Block | None:
+    """What stands for a statement with the call written out; None where that may not be done."""
+    function, known = functions[own_name(_named(call))], definitions(kernel)
+    given = instance(function.form, call, Told(known.types, declared(kernel.body)))
+    if given is None:
+        return None
+    form, words = given
+    own = {p.name for p in kernel.params} | set(variables(kernel.body))
+    free = kernel_names(form) - set(variables(form.body)) - {p.name for p in form.params} - BUILTINS
+    times = sum(isinstance(e, Call) and own_name(_named(e)) == form.name for e in walk_exprs(kernel.body))
+    if free & own or (function.once and times > 1):
+        return None
+    inner = body_of_call(kernel, call, form, known.types)
+    if inner is None:
+        return None
+    if isinstance(s, ExprStmt) and s.expr == call:
+        return (replace(inner, body=_without_returns(inner.body)),)
+    if not function.result or not _alone(s, call, reads=not _writes(form)):
+        return None
+    result = fresh(f"{form.name}_result", set(kernel_names(kernel)) | kernel.macro_words)
+
+    def ended(x: Stmt) -> Stmt:
+        return Assign(Name(result), "=", x.value) if isinstance(x, Return) and x.value is not None else x
+
+    inner = replace(inner, body=map_stmts(inner.body, ended))
+    rest = with_exprs(s, lambda top: map_expr(top, lambda e: Name(result) if e == call else e))
+    return Declare(retyped_text(function.result, words), result), inner, rest
+
+
+def _writes(form: KernelForm) -> bool:
+    """Whether a function may change what others see, or waits for others."""
+    own = {p.name for p in form.params if "&" not in p.type} | set(declared(form.body))
+    led = {p.name for p in form.params if p.is_pointer}
+    led |= {s.name for s in walk_stmts(form.body) if isinstance(s, Declare) and "*" in s.type}
+    for s in walk_stmts(form.body):
+        target = s.target if isinstance(s, Assign) else None
+        if target is not None and base_name(target) not in (own if isinstance(target, Name) else own - led):
+            return True
+        if any(isinstance(e, Call) and not is_pure_name(_named(e)) and not is_load(e) for e in _direct(s)):
+            return True
+    return False
+
+
+def _direct(s: Stmt) -> Iterator[Expr]:
+    return (e for top in exprs_of(s) for e in walk_expr(top))
+
+
+def _alone(s: Stmt, call: Call, *, reads: bool) -> bool:
+    """Whether a call may come before the rest of its statement: its value is all there is, or it only ``reads``, as all
+    others do."""
+    everything = list(_direct(s))
+    if sum(e == call for e in everything) != 1:
+        return False
+    match s:
+        case Declare(init=value) | Assign(Name(), "=", value) if value == call:
+            return True
+    within = sum(isinstance(e, Call) for e in walk_expr(call))
+    return reads and sum(isinstance(e, Call) for e in everything) == within
+
+
+def _without_returns(body: Block) -> Block:
+    found = list[Stmt]()
+    for s in body:
+        match s:
+            case Return(value):
+                if value is not None and any(isinstance(e, Call) for e in walk_expr(value)):
+                    found.append(ExprStmt(value))
+            case If(_, then, orelse):
+                found.append(replace(s, then=_without_returns(then), orelse=_without_returns(orelse)))
+            case Scope(inner):
+                found.append(replace(s, body=_without_returns(inner)))
+            case _:
+                found.append(s)
+    return tuple(found)
