@@ -102,7 +102,7 @@ def test_what_data_decide_is_not_known(body: str) -> None:
         "View v = {x, 1}; v.p[threadIdx.x] = 1; v = View{x, 2};",
         "int i = 1; { int i = 2; x[i] = 1; } x[i] = 1;",
         "for (int s = 0; s < 3; ++s) x[s] = 1; x[s] = 1;",
-        "switch (n) { case 8: x[0] = 1; }",
+        "here: x[0] = 1;",
         "__shared__ float t[8]; t[threadIdx.x] = 1;",
     ],
 )

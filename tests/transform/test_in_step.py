@@ -100,7 +100,7 @@ def test_functions_are_written_anew_where_they_stand() -> None:
         ("if (t < 16) last(s, t);", "__device__ void last(int *v, int t) { v[t] += v[t + 1]; }"),
         ("last(s, t);", "__device__ void last(int *v, int t) { if (t > 3) return; v[t] += v[t + 1]; }"),
         ("LAST;", "__device__ void last(int *v, int t) { v[t] += v[t + 1]; }\n#define LAST last(s, t); last(s, t)"),
-        ("switch (t >> 4) { case 0: s[t] += s[t + 1]; }", ""),
+        ("here: s[t] += s[t + 1];", ""),
         ("atomicAdd(&s[t / 2], s[t + 1]);", ""),
         ("s[t] += s[t + 1]; __syncwarp();", ""),  # whoever knows of it has put it where it belongs
         ("s[t] += s[t + 32];", ""),  # of another warp

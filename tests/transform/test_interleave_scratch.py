@@ -58,7 +58,7 @@ POINTER = """
         while (p < end) *p++ = *mine++;
         for (float *q = own; q != end; ++q) *q += (float)(q - own);
         int left = n;
-        do { left--; own[left] *= 0.5f; } while (left > 0 && left < n);
+        again: { left--; own[left] *= 0.5f; } if (left > 0 && left < n) goto again;
         left = n;
         switch (left & 1) { case 0: *own += 1.0f; break; default: halve(own + left / 2, left - left / 2); }
         for (long i = 0; i < n; ++i) y[row * n + i] = own[i] + *(end - 1) + (own + n)[-1];
@@ -276,7 +276,7 @@ REFUSED = {
     "other elements": ("w[tid * n + k] =", "((float2 *)w)[tid * n + k].x ="),
     "an unknown function": ("if (tid >= m) return;", "if (tid >= m) return; memset(w + tid * n, 0, 4 * n);"),
     "a pointer that is kept": ("if (tid >= m) return;", "if (tid >= m) return; float *rows[1] = {w + tid * n};"),
-    "verbatim code": ("if (tid >= m) return;", "if (tid >= m) return; do { w[tid * n] = 0.0f; } while (0);"),
+    "verbatim code": ("if (tid >= m) return;", "if (tid >= m) return; here: w[tid * n] = 0.0f;"),
     "a few elements": ("timed = 128", "timed = 3"),
     "a few slices": ("timed = 4096", "timed = 32"),
 }
@@ -325,7 +325,7 @@ def test_no_move_where_a_function_allows_none(old: str, new: str, subject_from) 
 WHOLE_REFUSED = {
     "a result that is not the last": ("body(x, y, w, m, n);", "body(x, y, w, m, n); y[t] += 1.0f;"),
     "moved in it": ("float *own = row_of(w, t, n);", "w += t * n; float *own = w;"),
-    "verbatim code in it": ("float *own = row_of(w, t, n);", "float *own; do { own = row_of(w, t, n); } while (0);"),
+    "verbatim code in it": ("float *own = row_of(w, t, n);", "float *own; here: own = row_of(w, t, n);"),
 }
 
 

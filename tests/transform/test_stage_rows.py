@@ -181,7 +181,7 @@ WRITES_REFUSED = {
     "a loop that ends early": ("y[i * (d + 1) + t + 1] = s;", "y[i * (d + 1) + t + 1] = s; if (s > 9.f) break;"),
     "a step that ends early": ("s = s * 0.5f", "if (t == i) continue; s = s * 0.5f"),
     "a return in the loop": ("s = s * 0.5f", "if (t == i) return; s = s * 0.5f"),
-    "a return in a switch": ("float s", "switch (i) { case 5: return; default: break; } float s"),
+    "a return in a switch": ("float s", "if (i == 5) goto out; out: if (i == 5) return; float s"),
     "a return behind a macro": ("float s", "LEAVE_IF(i == 5); float s"),
     "under a condition": ("y[i * (d + 1) + t + 1] = s;", "if (s > 1.f) y[i * (d + 1) + t + 1] = s;"),
     "in an inner loop": ("y[i * (d + 1) + t + 1]", "for (int j = 0; j < i % 2; ++j) y[i * (d + 1) + t + 1]"),

@@ -102,7 +102,7 @@ SHARED = {
     "as other words": AT + A + FILL + "uint4 *four = (uint4 *)own; four[1] = four[0];\n" + DRAIN,
     "volatile": AT + A.replace("__shared__", "volatile __shared__").replace(" unsigned *", " volatile unsigned *")
     + FILL + DRAIN,
-    "verbatim": AT + A + FILL + "do { own[0] += 1; } while (0);\n" + DRAIN,
+    "verbatim": AT + A + FILL + "here: own[0] += 1;\n" + DRAIN,
     "too many": AT + "__shared__ unsigned a[THREADS * 80]; unsigned *own = &a[t * 80];\n"
     "for (int i = 0; i < 80; i++) own[i] = i + t;\n" + DRAIN,
     "a function reads on": AT + A + FILL + "mix(own, 2, 3, 14);\n" + DRAIN,

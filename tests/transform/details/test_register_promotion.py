@@ -105,9 +105,9 @@ LEFT = {
     "volatile": ROW + "volatile float *o = y; for (int j = 0; j < m; j++) o[row] += x[j];",
     "everybody's shared element": INSIDE.replace("{set}", "sum[t] = 0;").replace("sum[t] += x[i]", "sum[5] += x[i]"),
     "given to a function": ROW + "for (int j = 0; j < m; j++) { y[row] += x[j]; add(y); }",
-    "verbatim": ROW + "for (int j = 0; j < m; j++) { y[row] += x[j]; do { y[row] -= 1; } while (0); }",
+    "verbatim": ROW + "for (int j = 0; j < m; j++) { y[row] += x[j]; here: y[row] -= 1; }",
     "a macro's": ROW + "for (int j = 0; j < m; j++) { y[row] += HIDDEN; }",
-    "evaluated once": ROW + "int j = 0; while (j++ < m) y[row] += x[j];",
+    "evaluated once": ROW + "int j = 0; while (m > 3 && j++ < m) y[row] += x[j];",
 }  # fmt: skip
 BEFORE = """__device__ float table[512];
 #define HIDDEN y[0]

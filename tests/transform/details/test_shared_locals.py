@@ -127,7 +127,7 @@ OTHERS = {
         "__device__ int of(int &e) { int *p = &e; return *p; }",
     ),
     "one that hides in text": (
-        "int c[5] = {0}; do { c[type[at]] += 2; } while (c[type[at]] < m); out[at] = c[type[at + 1]];", "",
+        "int c[5] = {0}; again: c[type[at]] += 2; if (c[type[at]] < m) goto again; out[at] = c[type[at + 1]];", "",
     ),
     "two of one name": (
         """float s = 0.f;
