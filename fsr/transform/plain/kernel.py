@@ -12,6 +12,7 @@ from fsr.computation.types import type_of
 from fsr.expressions import evaluate
 from fsr.transform.plain.c_text import TYPES, NotPlain, bare
 from fsr.transform.plain.names import Names
+from fsr.transform.plain.row_loops import row_loop
 from fsr.transform.target import Target
 
 _START = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
@@ -146,7 +147,8 @@ class _Kernel:
         start = _START[fold.op]
         if start.isdigit():
             start += {"float32": ".0f", "float64": ".0"}.get(dtype, "")
-        value = bare(self.writer.text(fold.body))
+        row = row_loop(fold, self.target.contract)
+        value = bare(row.term(self.writer) if row is not None else self.writer.text(fold.body))
         call = {"float32": f"f{fold.op}f", "float64": f"f{fold.op}"}.get(dtype, fold.op)
         step = {"sum": f"{name} += {value};", "prod": f"{name} *= {value};"}.get(
             fold.op, f"{name} = {call}({name}, {value});"
@@ -154,7 +156,9 @@ class _Kernel:
         lines = [step]
         if fold.inside:
             lines = [f"if ({' && '.join(self._within(fold.body))}) {{", *_deeper(lines), "}"]
-        for dim, extent in reversed(fold.dims):
+        if row is not None:
+            lines = [f"for ({row.head(self.writer)}) {{", *_deeper(lines), "}"]
+        for dim, extent in () if row is not None else reversed(fold.dims):
             lines = [f"for (int ${dim} = 0; ${dim} < {self.affine(extent)}; ${dim}++) {{", *_deeper(lines), "}"]
         return [f"{TYPES[dtype]} {name} = {start};", *lines]
 
