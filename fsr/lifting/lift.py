@@ -11,6 +11,7 @@ from functools import partial
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.host.device import HostDevice, open_host_device
 from fsr.backends.host.traced import TracedImage, TracingToolchain
+from fsr.computation.data_rows import has_data_rows
 from fsr.contract.model import Contract
 from fsr.contract.row_starts import RowStarts, row_starts
 from fsr.errors import ContractError, MissingToolError
@@ -48,8 +49,8 @@ def lift(
     alone = launches_alone(contract, candidate.plan)
     whole_s = limit_s * (_WHOLE_SHARE if alone else 1.0) * (_AGAIN_SHARE if any(one.often for one in alone) else 1.0)
     found = whole(contract, candidate, limit_s=whole_s, compile_s=compile_s, steps=steps)
-    if found.computation is not None:
-        return found
+    if found.computation is not None and not (alone and has_data_rows(found.computation)):
+        return found  # of a plan with rows of data its launches are written anew each for itself
     return replace(found, alone=tuple(known_alone(contract, candidate, steps)))
 
 
