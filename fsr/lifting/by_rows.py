@@ -9,6 +9,7 @@ import numpy as np
 
 from fsr.computation.canonical import DIMS
 from fsr.computation.computation import Computation, Statement
+from fsr.computation.data_rows import has_data_rows
 from fsr.computation.expression import (
     ASSOCIATIVE,
     Affine,
@@ -55,20 +56,18 @@ class RowAttempt(Attempt):
         sizes = with_choices(self.contract, row_sizes(self.contract, self.starts))
         if not sizes:
             raise Refused("sizes do not tell how many rows there are, and how many entries")
-        self.runs = [[self._first_run(s, n, part=False)] for n, s in enumerate(sizes)]
-        cases = self._cases(sizes, part=False)
-        found, why = self._found(cases)
-        if found is None or not self._in_rows_of_data(found):
-            raise Refused(why or "no rows that an array begins")
-        return Lifting.of(found, started, sizes, cases)
+        cases, why = self._cases(sizes, part=False), ""
+        for self.watcher.empty_rows in (False, True):
+            self.runs = [[self._first_run(s, n, part=False)] for n, s in enumerate(sizes)]
+            found, wrong = self._found(cases)
+            if found is not None and has_data_rows(found):
+                return Lifting.of(found, started, sizes, cases)
+            why = why or wrong
+        raise Refused(why or "no rows that an array begins")
 
     def _cases(self, watched: Sequence[Mapping[str, int]], *, part: bool) -> list[TestCase]:
         cases = super()._cases(watched, part=part)
         return [*cases, *(replace(cases[0], family=family, seed=2001 + n) for n, family in enumerate(_ROWS))]
-
-    def _in_rows_of_data(self, found: Computation) -> bool:
-        arrays = {s.buffer for s in self.starts}
-        return any(isinstance(e, Load) and e.buffer in arrays for s in found.statements for e in _beneath(s.value))
 
     def _sizes(self) -> tuple[str, ...]:
         return (*super()._sizes(), *(name for s in self.starts for name in (begin_of(s), length_of(s))))
@@ -92,7 +91,8 @@ class RowAttempt(Attempt):
     def _points(self, number: Sequence[int], places: Sequence[tuple[int, ...]], terms: Sequence[int]) -> Points:
         points = super()._points(number, places, terms)
         for s in (s for s in self.starts if s.buffer in self._rows):
-            arrays = [chosen_starts(s, runs[0].sizes).astype(np.int64) for runs in self.runs]
+            empty = self.watcher.empty_rows
+            arrays = [chosen_starts(s, runs[0].sizes, empty=empty).astype(np.int64) for runs in self.runs]
             at = [(arrays[n], int(row)) for n, row in zip(number, points.columns[self._rows[s.buffer]], strict=True)]
             begin = [int(a[row]) for a, row in at]
             length = [int(a[row + 1] - a[row]) for a, row in at]
@@ -159,7 +159,7 @@ class _Spelled:
                 one = self.begin if name == self.at else Op("sum", (self.end, Op("neg", (self.begin,))))
                 parts.append(one if k == 1 else Op("prod", (one, Number(Affine((), k), "int64"))))
         rest = Affine(tuple((n, k) for n, k in a.terms if n not in self.own), a.constant)
-        if rest != Affine():
+        if rest != Affine() or not parts:
             parts.append(Number(rest, "int64"))
         return parts[0] if len(parts) == 1 else Op("sum", tuple(parts))
 
@@ -176,10 +176,3 @@ class _Spelled:
             body = Op("select", (Op("gt", (self.end, place)), body, neutral(fold.op, type_of(body))))
             dims.append((name, self.total))
         return replace(fold, dims=tuple(dims), body=body)
-
-
-def _beneath(e: Expr | None) -> list[Expr]:
-    found = list[Expr]()
-    if e is not None:
-        mapped(e, lambda one, parts: found.append(one))
-    return found

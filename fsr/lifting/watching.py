@@ -105,6 +105,7 @@ class Watcher:
     ) -> None:  # fmt: skip
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
         self.allowance, self.starts = allowance, starts
+        self.empty_rows = False  # whether some of the rows of these are
         self.asked = asked_of(contract)
         self._sizes = {s.name for s in contract.sizes}
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
@@ -190,7 +191,7 @@ class Watcher:
         return data, Run(sizes, self.shapes(sizes, buffers), trace, part, kept)
 
     def _chosen(self, case: Case) -> dict[str, Array]:
-        return {s.buffer: chosen_starts(s, case.size_map()) for s in self.starts}
+        return {s.buffer: chosen_starts(s, case.size_map(), empty=self.empty_rows) for s in self.starts}
 
     def _widened(self, nodes: int, threads: int) -> bool:
         """Whether there is room for more threads or blocks of a run in part than the first one had."""

@@ -11,46 +11,54 @@ from fsr.contract.model import Contract
 from fsr.contract.row_starts import row_starts
 from fsr.errors import ContractError
 from fsr.expressions import fingerprint
-from fsr.transform.plain.c_text import Writer, bare
+from fsr.transform.plain.c_text import NotPlain, Writer, bare
 
 _MARK = Number(affine("place in a row"), "int64")  # names no dimension
 
 
 @dataclass(frozen=True, slots=True)
 class RowLoop:
-    """``body``: a term, in which the number of its entry among all stands for itself."""
+    """``body``: a term, in which the number of its entry among all stands for itself; None where terms ask for their
+    place in the row, too."""
 
     row: DataRow
-    body: Expr
+    body: Expr | None
 
     def head(self, writer: Writer) -> str:
         """What stands in the brackets of the ``for``."""
         dim, begin, end = self.row.dim, *(_as_int(e, writer) for e in (self.row.begin, self.row.end))
         more = f" + {self.row.first}" if self.row.first else ""
+        if self.body is None:
+            return f"int ${dim} = 0; ${dim} < {end} - {f'({begin}{more})' if more else begin}; ${dim}++"
         return f"int ${dim} = {begin}{more}; ${dim} < {end}; ${dim}++"
 
     def term(self, writer: Writer) -> str:
         """A term's text."""
+        if self.body is None:
+            return writer.text(self.row.term)
         return replace(writer, held={**writer.held, _MARK: f"${self.row.dim}"}).text(self.body)
 
 
 def row_loop(fold: Fold, contract: Contract) -> RowLoop | None:
-    """A fold over one row as a loop over its entries; None for others, and where the contract does not say that a row
-    has as many entries as the fold has terms, at most, or where a term asks for more than the number of its entry."""
+    """A fold over one row as a loop over its entries; None for others. Raises NotPlain where the contract does not say
+    that a row has as many entries as the fold has terms, at most."""
     row = data_row(fold)
-    if row is None or not _reaches_all(row, contract):
+    if row is None:
         return None
+    if not _reaches_all(row, contract):
+        raise NotPlain("rows that may be longer than is told")
     body = _with_mark(row.term, row.place)
     told = row.dim not in names_in(body) and not _outside_of_reads(body)
-    return RowLoop(row, body) if told else None
+    return RowLoop(row, body if told else None)
 
 
 def _reaches_all(row: DataRow, contract: Contract) -> bool:
     """Whether the fold counts as far as there are entries, which an int counts."""
     total = next((s.total for s in row_starts(contract) if s.buffer == row.begin.buffer), None)
     known = [s.name for s in contract.sizes]
+    counted = replace(row.extent, constant=row.extent.constant + row.first)
     try:
-        return total is not None and fingerprint(affine_text(row.extent), known) == fingerprint(total, known)
+        return total is not None and fingerprint(affine_text(counted), known) == fingerprint(total, known)
     except (ContractError, ZeroDivisionError):
         return False
 
