@@ -150,6 +150,8 @@ def test_rows_are_unlike_each_other(ends: bool, empty: bool) -> None:
     for rows, entries in ((5, 35), (6, 39), (192, 1000)):
         found = chosen_starts(starts, {"rows": rows, "nnz": entries}, empty=empty)
         lengths = np.diff(found)
-        assert found.shape == (rows + 1,) and found[0] >= 0 and found[-1] <= entries
-        assert not ends or (found[0] == 0 and found[-1] == entries)
-        assert (lengths.min() == 0) == empty and lengths[lengths > 0].min() >= 2 and len(set(lengths)) > 2
+        assert found.shape == (rows + 1,)
+        assert (found[0], found[-1]) == (0, entries) if ends else 0 <= found[0] <= found[-1] <= entries
+        assert (lengths.min() == 0) == empty
+        assert lengths[lengths > 0].min() >= 2
+        assert len(set(lengths)) > 2
