@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Computation, Statement
+from fsr.computation.data_rows import has_data_rows
 from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, children, distinct, walk
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate
@@ -133,10 +134,24 @@ class _Kernel:
         if kept:
             return [*lines, ""]
         at = self.writer.flat(s.target, s.place)
-        lines.append(f"{self.names[s.target]}[{at}] = {value};")
+        written, asked = self._written(s, value)
+        store = f"{self.names[s.target]}[{at}] = {written};"
+        lines += [f"if ({asked}) {{", *_deeper([store]), "}"] if asked else [store]
         for dim, extent in reversed(loops):
             lines = [f"for (int ${dim} = 0; ${dim} < {self.sizes.text(extent)}; ${dim}++) {{", *_deeper(lines), "}"]
         return lines
+
+    def _written(self, s: Statement, value: str) -> tuple[str, str]:
+        """What is written, and where; '' everywhere. Of rows of data those that stay are another launch's, which need
+        not have written them yet."""
+        if isinstance(s.value, Case) and has_data_rows(self.c):
+            left, right = self.affine(s.value.left), self.affine(s.value.right)
+            own = Load(s.target, s.place, type_of(s.value))
+            if s.value.no == own:
+                return bare(self.writer.text(s.value.yes)), f"{left} <= {right}"
+            if s.value.yes == own:
+                return bare(self.writer.text(s.value.no)), f"{left} > {right}"
+        return value, ""
 
     def _fold(self, name: str, fold: Fold) -> list[str]:
         if fold.op not in _START or any(isinstance(e, Fold) for e in distinct(fold.body)):

@@ -9,7 +9,7 @@ import pytest
 
 from fsr.computation.canonical import canonical
 from fsr.computation.computation import Buffer, Computation, Statement
-from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Number, Op, affine
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op, affine
 from fsr.runs.kernel import load_kernel
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.scene import cuttings
@@ -51,7 +51,7 @@ def row(op: str = "sum", term: Expr | None = None, nothing: Const = NOTHING, con
     return Fold(op, (("k0", Affine((("nnz", 1),), -constant)),), body)
 
 
-def subject(folder: Path, fold: Fold, said: str = OFFSETS) -> Subject:
+def subject(folder: Path, fold: Expr, said: str = OFFSETS) -> Subject:
     (folder / "k.cu").write_text(TEXT.replace("SAID", said))
     kernel = load_kernel(folder / "k.cu")
     buffers = (
@@ -62,7 +62,7 @@ def subject(folder: Path, fold: Fold, said: str = OFFSETS) -> Subject:
     return Subject(kernel.baseline, parse_kernels(kernel.baseline.source), kernel.contract, False, "sm_90", found)
 
 
-def plain(folder: Path, fold: Fold, said: str = OFFSETS) -> str:
+def plain(folder: Path, fold: Expr, said: str = OFFSETS) -> str:
     """The plain form's text; '' where there is none."""
     of, action = subject(folder, fold, said), Restate(STRUCTURAL)
     moves = [m for m in action.moves(of) if m.param("as") == "itself"]
@@ -116,6 +116,16 @@ def test_fewer_terms_than_there_are_entries_are_no_row(tmp_path: Path) -> None:
 def test_what_only_looks_like_a_row_goes_over_all_entries(tmp_path: Path, fold: Fold) -> None:
     text = plain(tmp_path, fold)
     assert "k0 < p" not in text
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_rows_that_stay_are_not_written(tmp_path: Path, first: bool) -> None:
+    """They may be what a launch behind this one writes, of memory that holds nothing yet."""
+    stays = Load("y", (Number(affine("i"), "int64"),), "float32")
+    sides = (row(), stays) if first else (stays, row())
+    text = plain(tmp_path, Case(affine("i"), Affine((), 4), *sides))
+    assert f"if ({'i <= 4' if first else 'i > 4'}) {{\n        y[i] = sum;\n    }}" in text
+    assert "y[i];" not in text
 
 
 def test_no_schedule_reads_all_entries_for_each_row(tmp_path: Path) -> None:
