@@ -68,7 +68,8 @@ class Unit:
 @dataclass(frozen=True, eq=False)
 class Access:
     """What the lanes that pass a statement touch. ``stretch`` counts barriers of the block before it, ``instance`` the
-    statements passed; ``unit``: what would be written anew, None where not all lanes of a warp come along together."""
+    statements passed; ``unit``: what would be written anew, None where not all lanes of a warp come along together;
+    ``loop``: then the loop around it that they all come to, and leave together, if any."""
 
     memory: str
     at: Value
@@ -77,17 +78,20 @@ class Access:
     stretch: int
     instance: int
     unit: Unit | None
+    loop: Unit | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
     """Where the walk is. ``lanes``: threads that may be here; ``together``: all lanes of a warp are here that are not
-    gone, or none, ``some`` of them at a part of a statement; ``unit``: the statement that is passed."""
+    gone, or none, ``some`` of them at a part of a statement; ``unit``: the statement that is passed; ``loop``: the loop
+    in which lanes are apart that come to it together."""
 
     lanes: Threads
     together: bool = True
     unit: Unit | None = None
     some: bool = False
+    loop: Unit | None = None
 
     def at(self, unit: Unit) -> Place:
         """At a statement, where that is no part of one."""
@@ -95,7 +99,7 @@ class Place:
 
     def apart(self) -> Place:
         """The same threads, some of which may not come along."""
-        return Place(self.lanes, False)
+        return Place(self.lanes, False, loop=self.loop)
 
 
 def statements_of(text: str) -> tuple[Stmt, ...]:
@@ -143,8 +147,9 @@ class Reading:
         """Note an access."""
         if not self.silent:
             self.accesses.append(
-                Access(pointer.memory, pointer.at, writes, place.lanes, self.stretch, self.instance, place.unit)
-            )
+                Access(pointer.memory, pointer.at, writes, place.lanes, self.stretch, self.instance, place.unit,
+                       place.loop)
+            )  # fmt: skip
 
     def written_somehow(self, names: frozenset[str], place: Place) -> None:
         """What pointers of these names lead to may be written by what cannot be read here."""
@@ -258,10 +263,17 @@ class Reading:
         found = self.lvalue(e, place)
         if found is None:
             return None
-        if found.inner and not isinstance(e, Member):
+        if (found.inner and not isinstance(e, Member)) or (isinstance(e, Index) and self._has_rows(e.base)):
             return found  # a row of an array
         self.touch(found, place, writes=False)
         return None
+
+    def _has_rows(self, base: Expr) -> bool:
+        """Whether what an index goes into is an array of arrays."""
+        self.silent += 1
+        held = self.value(base, Place(np.zeros(self.threads, bool), False)) if isinstance(base, Name | Index) else None
+        self.silent -= 1
+        return isinstance(held, Pointer) and bool(held.inner)
 
     def _unary(self, op: str, held: Held) -> Held:
         if not isinstance(held, Lanes):

@@ -209,7 +209,7 @@ class Walk(Reading):
             unit = None if own else place.unit
             inside, beside = (replace(place, lanes=one, unit=unit) for one in (lanes, others))
         else:
-            inside, beside = replace(place, lanes=lanes, some=True), Place(others, False)
+            inside, beside = replace(place, lanes=lanes, some=True), replace(place, lanes=others).apart()
         before = dict(self.names)
         if lanes.any():
             self._block(s.then, inside)
@@ -253,10 +253,13 @@ class Walk(Reading):
             else:
                 hidden = {s.var: self.names[s.var]} if s.var in self.names else {}
                 self.names[s.var] = first
-        self._until_steady(test, body, place)
+        around = place
+        if place.together and not place.some and place.unit is None and self._together and s.span is not None:
+            around = replace(place, loop=Unit(self._function, s.span))
+        self._until_steady(test, body, around)
         for _ in range(_TWICE):
             kept = dict(self.names)
-            self._pass(test, body, place)
+            self._pass(test, body, around)
             self.names = kept
         if isinstance(s, For) and s.type is not None:
             self.names.pop(s.var)
@@ -281,7 +284,8 @@ class Walk(Reading):
         leaves = any(isinstance(x, Return | Jump) for x in walk_stmts(body))
         same = isinstance(going, Lanes) and _shared_where(going, place.lanes) and not leaves
         lanes = self._taking(test, going, place)[0]
-        self._block(body, replace(place, lanes=lanes) if same else Place(lanes, False))
+        here = replace(place, lanes=lanes)
+        self._block(body, replace(here, loop=None) if same and place.together else here.apart())
 
 
 _WIDE = frozenset(["int32", "uint32", "int64", "uint64"])

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
 from fsr.backends.host.compiler import HostToolchain
-from fsr.backends.host.device import open_host_device
+from fsr.backends.host.device import HostDevice, open_host_device
 from fsr.backends.host.traced import TracedImage, TracingToolchain
+from fsr.computation.data_rows import has_data_rows
 from fsr.contract.model import Contract
+from fsr.contract.row_starts import RowStarts, row_starts
 from fsr.errors import ContractError, MissingToolError
 from fsr.lifting.allowance import Allowance
 from fsr.lifting.attempt import Attempt
+from fsr.lifting.by_rows import RowAttempt
 from fsr.lifting.check import Checker
 from fsr.lifting.found import Lifting
 from fsr.lifting.launches import Steps, apart, known_alone
@@ -27,6 +30,7 @@ LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see All
 _STEPS_SHARE = 2.0  # of that, by the clock: after it no launch of a plan is lifted alone any more
 _WHOLE_SHARE = 0.5  # of that for the whole of a plan whose launches may be lifted alone
 _AGAIN_SHARE = 0.5  # of that where a kernel is launched again on what it made: its elements are made of many
+_ROWS_SHARE = 0.4  # of that, where a contract tells where rows begin: what fails then is watched as ever
 _DEEP = 20_000
 
 
@@ -45,8 +49,8 @@ def lift(
     alone = launches_alone(contract, candidate.plan)
     whole_s = limit_s * (_WHOLE_SHARE if alone else 1.0) * (_AGAIN_SHARE if any(one.often for one in alone) else 1.0)
     found = whole(contract, candidate, limit_s=whole_s, compile_s=compile_s, steps=steps)
-    if found.computation is not None:
-        return found
+    if found.computation is not None and not (alone and has_data_rows(found.computation)):
+        return found  # of a plan with rows of data its launches are written anew each for itself
     return replace(found, alone=tuple(known_alone(contract, candidate, steps)))
 
 
@@ -80,6 +84,11 @@ def lift_whole(
     deep = sys.getrecursionlimit()
     sys.setrecursionlimit(max(deep, _DEEP))
     try:
+        if starts := row_starts(contract):
+            within = Allowance(_ROWS_SHARE * limit_s, stopped=stopped)
+            by_rows = _lifted_by_rows(contract, candidate, (traced, image), device, starts, within)
+            if by_rows is not None:
+                return by_rows
         watcher = Watcher(contract, candidate, traced, device, Allowance(limit_s, stopped=stopped))
         checker = Checker(contract, candidate, image, device, watcher.observed)
         attempt = Attempt(watcher, checker, traced.blind)
@@ -93,3 +102,17 @@ def lift_whole(
     finally:
         sys.setrecursionlimit(deep)
         device.close()
+
+
+def _lifted_by_rows(
+    contract: Contract, candidate: Candidate, images: tuple[TracedImage, Image], device: HostDevice,
+    starts: Sequence[RowStarts], allowance: Allowance,
+) -> Lifting | None:  # fmt: skip
+    """With arrays of row starts that are chosen; None where nothing is known like that."""
+    traced, image = images
+    watcher = Watcher(contract, candidate, traced, device, allowance, starts)
+    attempt = RowAttempt(watcher, Checker(contract, candidate, image, device), traced.blind, starts)
+    try:
+        return attempt.lifted(time.monotonic())
+    except (Refused, ContractError, ValueError):
+        return None

@@ -177,6 +177,8 @@ class Reader:
             return None
         (low, high), (least, most) = self._range(int(x[1])), self._range(int(x[2]))
         if x[0] in ("eq", "ne"):
+            if low == high == least == most and self.signs.kind(int(x[1])):  # whole numbers, each of one value
+                return bool(x[0] == "eq")
             return (x[0] == "ne") if low > most or high < least else None
         if low > most or (x[0] == "ge" and low >= most):
             return True

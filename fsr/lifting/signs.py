@@ -4,7 +4,7 @@ integers have a sign, so that elements without one are cast, and operations with
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from fsr.computation.types import CONDITIONS
 from fsr.lifting.graph import Graph
@@ -16,6 +16,9 @@ FLOATS = {"float16": 2.0**11, "bfloat16": 2.0**8, "float32": 2.0**24, "float64":
 _ROUNDING = 0.01  # of a sum of many terms, or of 16 bits
 _COMPARED = {"ugt": "gt", "uge": "ge", "ult": "lt", "ule": "le"}
 _LISTED = {"umax": "max", "umin": "min"}
+_TO_WHOLE: Mapping[str, Callable[[float], int]] = {
+    "ceil": math.ceil, "floor": math.floor, "trunc": math.trunc, "rint": round,
+}  # fmt: skip
 
 Range = tuple[float, float]
 
@@ -82,6 +85,9 @@ class Signs:
             return -high, -low
         if x[0] == "div":
             return self._quotient(int(x[1]), int(x[2]))
+        if x[0] in _TO_WHOLE:
+            low, high = (_TO_WHOLE[x[0]](end) if abs(end) < math.inf else end for end in self._known[x[1]])
+            return low, high
         if x[0] in BITS:
             return _within(self._known[x[1]], -(2.0 ** (BITS[x[0]] - 1)), 2.0 ** (BITS[x[0]] - 1) - 1)
         if x[0].startswith("zext_"):

@@ -16,6 +16,7 @@ from fsr.backends.host.tracing import ASIDE, FULL, KINDS, Part, Trace
 from fsr.backends.protocol import Buffer, DeviceFault
 from fsr.contract.flags import asked_of, fixed_at
 from fsr.contract.model import Argument, Contract
+from fsr.contract.row_starts import RowStarts
 from fsr.expressions import evaluate, names
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.lifting.allowance import Allowance
@@ -23,6 +24,7 @@ from fsr.lifting.graph import Graph
 from fsr.lifting.points import Mask
 from fsr.lifting.reading import Reader
 from fsr.lifting.refused import Refused, TooMuch
+from fsr.lifting.row_starts import chosen_starts
 from fsr.lifting.sampling import (
     FEW_BLOCKS,
     MOST_BLOCKS,
@@ -94,13 +96,16 @@ class Run:
 
 
 class Watcher:
-    """Runs a candidate watched. ``image``: by TracingToolchain."""
+    """Runs a candidate watched. ``image``: by TracingToolchain; ``starts``: arrays of row starts that are chosen, and
+    taken as what they hold."""
 
     def __init__(
-        self, contract: Contract, candidate: Candidate, image: TracedImage, device: HostDevice, allowance: Allowance
-    ) -> None:
+        self, contract: Contract, candidate: Candidate, image: TracedImage, device: HostDevice, allowance: Allowance,
+        starts: Sequence[RowStarts] = (),
+    ) -> None:  # fmt: skip
         self.contract, self.candidate, self.image, self.device = contract, candidate, image, device
-        self.allowance = allowance
+        self.allowance, self.starts = allowance, starts
+        self.empty_rows = False  # whether some of the rows of these are
         self.asked = asked_of(contract)
         self._sizes = {s.name for s in contract.sizes}
         self.views = {a.name: view(a.shape) for a in contract.buffers()}
@@ -137,6 +142,7 @@ class Watcher:
         if any(launch.repeated for launch in self.candidate.plan.launches):
             raise Refused("a launch is repeated")
         data = build(contract, case)
+        data = replace(data, arrays={**data.arrays, **self._chosen(case)})
         launches, buffers = place(contract, self.candidate.plan, case, data)
         run_s = 2 * RUN_S if part else RUN_S
         left_s = min(run_s, self.allowance.left_s)
@@ -152,6 +158,7 @@ class Watcher:
             raise Refused("of several launches none is watched in part")
 
         told = [a.name for a in contract.buffers() if a.role is Role.IN and _is_one_value(a)]
+        told += [s.buffer for s in self.starts]
 
         def traced() -> Trace:
             blocks = part_of(launches[0].grid, self._blocks, others) if part else ()
@@ -182,6 +189,9 @@ class Watcher:
         sizes = case.size_map()
         kept = tuple(a.name for a in self.contract.buffers() if a.role is Role.INOUT)
         return data, Run(sizes, self.shapes(sizes, buffers), trace, part, kept)
+
+    def _chosen(self, case: Case) -> dict[str, Array]:
+        return {s.buffer: chosen_starts(s, case.size_map(), empty=self.empty_rows) for s in self.starts}
 
     def _widened(self, nodes: int, threads: int) -> bool:
         """Whether there is room for more threads or blocks of a run in part than the first one had."""

@@ -4,7 +4,8 @@ Lanes run in step no more since Volta (CUDA C++ Programming Guide, Independent T
 reads what another wrote in the statement before is a race. In step, all lanes read before any of them writes, and the
 next statement sees what they wrote: a statement is split into its reading and its writing, with a barrier of the warp
 behind each. Only statements that all lanes of a warp come to are split, or whose branch can be made a condition of the
-reading and of the writing; where others are in the way, nothing is done.
+reading and of the writing. A loop that lanes leave at different times, each with its own elements, has a barrier before
+and behind it: they would have come out of it together. Where others are in the way, nothing is done.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ _SYNC = "__syncwarp();"
 _MOST_THREADS = 1024
 _MOST_ACCESSES = 256  # between two barriers, of which each is held against each
 Parts = tuple[Stmt, ...]
+_AROUND: tuple[Parts, str] = ((), "")  # barriers before and behind what stays as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +132,22 @@ def _arrays(text: str) -> frozenset[str]:
 
 
 def _split(walk: Walk, forms: Mapping[str, KernelForm]) -> dict[Unit, tuple[Parts, str]]:
-    """The statements to write anew. Raises _Unfit where one of them cannot be."""
-    units = dict[Unit, None]()
+    """The statements to write anew, and the loops, of no parts, that want barriers around them. Raises _Unfit where one
+    of them cannot be."""
+    units, loops = dict[Unit, None](), dict[Unit, None]()
     by_stretch: dict[int, list[Access]] = {}
     for access in walk.accesses:
         by_stretch.setdefault(access.stretch, []).append(access)
     for accesses in by_stretch.values():
         for access in _to_order(accesses):
-            if access.unit is None:
+            if access.unit is not None:
+                units.setdefault(access.unit)
+            elif access.loop is not None:
+                loops.setdefault(access.loop)
+            else:
                 raise _Unfit
-            units.setdefault(access.unit)
-    return {unit: (walk.parts[unit], _anew(walk.parts[unit], forms[unit.function])) for unit in units}
+    anew = {unit: (walk.parts[unit], _anew(walk.parts[unit], forms[unit.function])) for unit in units}
+    return anew | dict.fromkeys(loops, _AROUND)
 
 
 def _to_order(accesses: Sequence[Access]) -> list[Access]:
@@ -164,7 +171,10 @@ def _to_order(accesses: Sequence[Access]) -> list[Access]:
                 met.append((a, b))
             if meets or (meets is None and a.instance != b.instance):
                 sure |= {a.memory, b.memory}
-    writes = [x for pair in met if any(x.memory in sure for x in pair) for x in pair if x.writes]
+    pairs = [pair for pair in met if any(x.memory in sure for x in pair)]
+    if any(a.loop is not None and a.loop == b.loop for a, b in pairs):
+        raise _Unfit  # in a loop that they are apart in
+    writes = [x for pair in pairs for x in pair if x.writes]
     if any(collide(x.at, x.at, x.lanes, x.lanes) is not False for x in writes):
         raise _Unfit
     return writes
@@ -276,6 +286,10 @@ def _edited(source: str, read: str, edits: Mapping[Unit, tuple[Parts, str]]) -> 
     lines = set[int]()
     for unit, (parts, text) in ordered:
         start, end = unit.span
+        if (parts, text) == _AROUND:
+            lines |= {data.count(b"\n", 0, at) + 1 for at in (start, end)}
+            data = b"%s{ %s %s %s }%s" % (data[:start], _SYNC.encode(), data[start:end], _SYNC.encode(), data[end:])
+            continue
         if statements_of(seen[start:end].decode()) != parts:
             return None
         lines.add(data.count(b"\n", 0, start) + 1)

@@ -80,6 +80,24 @@ def test_forms(statement: str, split: str) -> None:
     assert split in text
 
 
+def test_a_loop_that_lanes_leave_at_different_times_has_barriers_around_it() -> None:
+    loop = "for (int j = x[t]; j < n; j += 32)\n        s[t] += x[j];"
+    text = written(f"s[t] = 0; {loop} s[t] += s[t + 1];")
+    assert text is not None
+    assert f"{{ __syncwarp(); {loop} __syncwarp(); }}" in text
+    rows = f"for (int r = t / 32; r < n; r += 4) {{ s[t] = 0; {loop} if (t % 32 < 16) s[t] += s[t + 16]; }}"
+    inside = written(rows)
+    assert inside is not None
+    assert f"{{ __syncwarp(); {loop} __syncwarp(); }}" in inside
+    assert inside.count("\n") == KERNEL.count("\n") + 1
+
+
+def test_a_row_of_a_shared_array_under_a_name_of_its_own() -> None:
+    text = written("__shared__ volatile int m[4][48]; volatile int *own = m[t / 32]; own[t % 32] += own[t % 32 + 16];")
+    assert text is not None
+    assert "{ const auto fsr_value = own[t % 32] + own[t % 32 + 16]; __syncwarp(); own[t % 32] = fsr_value;" in text
+
+
 def test_functions_are_written_anew_where_they_stand() -> None:
     head = "template <int N>\n__device__ void last(volatile int *v, int t)\n{\n    if (N >= 64) v[t] += v[t + 1];\n}\n"
     text = written("if (t < 32) last<64>(s, t);", head)
@@ -95,6 +113,10 @@ def test_functions_are_written_anew_where_they_stand() -> None:
     [
         ("if (t < 16) { s[t] += s[t + 1]; } else { s[t] = s[t - 16]; }", ""),  # which side is first?
         ("while (s[t] > 0) s[t] -= s[t ^ 1];", ""),
+        ("for (int j = x[t]; j < n; j++) s[t] += s[t ^ 1];", ""),  # which turn of another lane's is it?
+        ("for (int j = x[t]; j < n; j++) { s[t] += j; if (j > 9) return; } s[t] += s[t + 1];", ""),
+        ("if (t % 2) for (int j = x[t]; j < n; j++) s[t] += j; s[t] += s[t + 1];", ""),  # others do not come to it
+        ("for (int j = x[t]; j < n; j++) for (int k = 0; k < j; k++) s[t] += s[t + k];", ""),
         ("s[x[t] & 7] = s[t];", ""),  # two lanes, one element
         ("if (s[t] > 0) return; s[t] += s[t + 1];", ""),  # who is left depends on data
         ("if (t < 16) last(s, t);", "__device__ void last(int *v, int t) { v[t] += v[t + 1]; }"),

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 from fsr.computation.computation import Computation
+from fsr.computation.data_rows import has_data_rows
 from fsr.computation.expression import (
     Affine,
     Case,
@@ -259,8 +260,8 @@ def _cuttings(
 ) -> tuple[tuple[Scene, ...], ...]:
     subject = whole(Subject(candidate, parse_kernels(candidate.source), contract))
     target = None if subject is None else next(iter(targets(subject)), None)
-    if target is None or _aliased(computation, contract):
-        return ()
+    if target is None or _aliased(computation, contract) or has_data_rows(computation):
+        return ()  # a row of data is told as all entries, most of which are another row's
     if any(s.kind == "scatter" for s in computation.statements):
         return tuple(_cut_apart(computation, target, contract, gpu))
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Computation, Statement
+from fsr.computation.data_rows import has_data_rows
 from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, children, distinct, walk
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate
 from fsr.transform.plain.c_text import TYPES, NotPlain, bare
 from fsr.transform.plain.names import Names
+from fsr.transform.plain.row_loops import row_loop
 from fsr.transform.target import Target
 
 _START = {"sum": "0", "prod": "1", "max": "-INFINITY", "min": "INFINITY"}
@@ -132,10 +134,24 @@ class _Kernel:
         if kept:
             return [*lines, ""]
         at = self.writer.flat(s.target, s.place)
-        lines.append(f"{self.names[s.target]}[{at}] = {value};")
+        written, asked = self._written(s, value)
+        store = f"{self.names[s.target]}[{at}] = {written};"
+        lines += [f"if ({asked}) {{", *_deeper([store]), "}"] if asked else [store]
         for dim, extent in reversed(loops):
             lines = [f"for (int ${dim} = 0; ${dim} < {self.sizes.text(extent)}; ${dim}++) {{", *_deeper(lines), "}"]
         return lines
+
+    def _written(self, s: Statement, value: str) -> tuple[str, str]:
+        """What is written, and where; '' everywhere. Of rows of data those that stay are another launch's, which need
+        not have written them yet."""
+        if isinstance(s.value, Case) and has_data_rows(self.c):
+            left, right = self.affine(s.value.left), self.affine(s.value.right)
+            own = Load(s.target, s.place, type_of(s.value))
+            if s.value.no == own:
+                return bare(self.writer.text(s.value.yes)), f"{left} <= {right}"
+            if s.value.yes == own:
+                return bare(self.writer.text(s.value.no)), f"{left} > {right}"
+        return value, ""
 
     def _fold(self, name: str, fold: Fold) -> list[str]:
         if fold.op not in _START or any(isinstance(e, Fold) for e in distinct(fold.body)):
@@ -146,7 +162,8 @@ class _Kernel:
         start = _START[fold.op]
         if start.isdigit():
             start += {"float32": ".0f", "float64": ".0"}.get(dtype, "")
-        value = bare(self.writer.text(fold.body))
+        row = row_loop(fold, self.target.contract)
+        value = bare(row.term(self.writer) if row is not None else self.writer.text(fold.body))
         call = {"float32": f"f{fold.op}f", "float64": f"f{fold.op}"}.get(dtype, fold.op)
         step = {"sum": f"{name} += {value};", "prod": f"{name} *= {value};"}.get(
             fold.op, f"{name} = {call}({name}, {value});"
@@ -154,7 +171,9 @@ class _Kernel:
         lines = [step]
         if fold.inside:
             lines = [f"if ({' && '.join(self._within(fold.body))}) {{", *_deeper(lines), "}"]
-        for dim, extent in reversed(fold.dims):
+        if row is not None:
+            lines = [f"for ({row.head(self.writer)}) {{", *_deeper(lines), "}"]
+        for dim, extent in () if row is not None else reversed(fold.dims):
             lines = [f"for (int ${dim} = 0; ${dim} < {self.affine(extent)}; ${dim}++) {{", *_deeper(lines), "}"]
         return [f"{TYPES[dtype]} {name} = {start};", *lines]
 
