@@ -155,7 +155,7 @@ def _definition(
         piece = piece[:header_end] + expand(piece[header_end:], written)
     cleaned, taken = blanks(piece)
     cleaned = unqualified(cleaned, header_end, qualifiers)
-    reader = Reader(piece.encode("latin-1"), taken, item.start)
+    reader = Reader(piece.encode("latin-1"), taken, item.start, {*defined, *types})
     root = syntax_tree(readable(cleaned, types))
     function = _function_node(root)
     body = None if function is None else function.child_by_field_name("body")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from fsr.hardware.c_types import BY_SPELLING, NUMBERS
+from fsr.hardware.c_types import BY_SPELLING, LANES, NUMBERS
 from fsr.source.blanks import Blank
 from fsr.source.form import (
     Assign,
@@ -30,10 +30,11 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.loop_heads import counted_parts, has_continue
+from fsr.source.mapping import map_expr
 from fsr.source.parse_control import branches, cases_of, repeated
 from fsr.source.parse_expressions import expression
+from fsr.source.parse_nodes import after_equals, is_array, is_plain, is_qualifier, named_after_brackets
 from fsr.source.sequenced import apart, branching, repeating
-from fsr.source.types import plain_type
 from fsr.source.walk import is_zero, names_in
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ if TYPE_CHECKING:
 
 ASSIGNMENTS = frozenset(["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="])
 _ONE = Literal("1")
-_CLASSES = frozenset(["float16", "bfloat16"])  # of a number's size, but with constructors
+_SIZE_OF = re.compile(r"sizeof\s*\(\s*(\w+(?: \w+)*)\s*\)")
 _VECTORS = {f"{name}{n}": n for t in NUMBERS for name in t.vectors for n in (2, 3, 4)}  # made by make_ and its name
-_NUMBERS = frozenset(spelling for spelling, type_ in BY_SPELLING.items() if type_.dtype not in _CLASSES)
 
 
 def squeeze(text: str) -> str:
@@ -54,10 +54,12 @@ def squeeze(text: str) -> str:
 
 class Reader:
     """Reads the statements of one kernel. ``piece`` is its text, ``taken`` what was blanked out of it (offsets
-    within the piece), ``base`` the offset of the piece in the file, added to every span."""
+    within the piece), ``base`` the offset of the piece in the file, added to every span; ``types``: names of the file's
+    that stand for types, or for what none of its variables is."""
 
-    def __init__(self, piece: bytes, taken: list[Blank], base: int) -> None:
+    def __init__(self, piece: bytes, taken: list[Blank], base: int, types: Collection[str] = ()) -> None:
         self.piece, self.taken, self.base = piece, taken, base
+        self.types = frozenset(types)
 
     def text(self, node: Node) -> str:
         """The node's text as the user wrote it, blanked-out parts included."""
@@ -68,7 +70,14 @@ class Reader:
 
     def expression(self, node: Node | None) -> Expr:
         """The node as an expression; None is no expression at all."""
-        return OpaqueExpr("") if node is None else expression(self.piece, node)
+        found: Expr = OpaqueExpr("") if node is None else expression(self.piece, node)
+        return map_expr(found, self._size) if node is not None and b"sizeof" in self.piece else found
+
+    def _size(self, e: Expr) -> Expr:
+        """``sizeof(float)``, which names nothing that a rewrite could change, as a number."""
+        size = _SIZE_OF.fullmatch(e.text) if isinstance(e, OpaqueExpr) else None
+        known = size is not None and (size[1] in self.types or size[1] in BY_SPELLING or size[1] in LANES)
+        return Literal(e.text) if isinstance(e, OpaqueExpr) and known else e
 
     def _span(self, node: Node) -> Span:
         return node.start_byte + self.base, node.end_byte + self.base
@@ -156,7 +165,7 @@ class Reader:
         if node.has_error:
             return None
         match node.type:
-            case "expression_statement" if (name := _named_after_brackets(self.text, node)) is not None:
+            case "expression_statement" if (name := named_after_brackets(self.text, node)) is not None:
                 return self._declared(node, name)
             case "expression_statement":
                 return [s for child in node.named_children[:1] for s in self._effect(child, span)]
@@ -270,7 +279,7 @@ class Reader:
 
     def _qualifiers(self, node: Node) -> tuple[str, ...]:
         found: list[tuple[int, str]] = [
-            (c.start_byte, self.text(c)) for c in node.children if _is_qualifier(self.text(c), c)
+            (c.start_byte, self.text(c)) for c in node.children if is_qualifier(self.text(c), c)
         ]
         found += [
             (b.start, b.text)
@@ -294,7 +303,7 @@ class Reader:
             inner, value = declarator.child_by_field_name("declarator"), declarator.child_by_field_name("value")
             if inner is None or value is None:
                 return None
-            init = self._initial(value, base, "array_declarator" if _is_array(inner) else inner.type)
+            init = self._initial(value, base, "array_declarator" if is_array(inner) else inner.type)
             declarator = inner
         stars, dims = "", list[Expr]()
         while declarator.type in ("pointer_declarator", "array_declarator", "reference_declarator"):
@@ -316,7 +325,7 @@ class Reader:
         words = []
         for child in node.children:
             if child.type in ("type_qualifier", "storage_class_specifier"):
-                if not _is_qualifier(self.text(child), child) and self.text(child) != "register":
+                if not is_qualifier(self.text(child), child) and self.text(child) != "register":
                     words.append(self.text(child))  # register says nothing to a compiler of today
             elif child == node.child_by_field_name("type"):
                 words.append(self.text(child))
@@ -329,13 +338,13 @@ class Reader:
             return self.expression(value)
         inner = [c for c in value.named_children if c.type != "comment"]
         bare = base.removeprefix("const ").removeprefix("constexpr ")
-        if _is_plain(bare, declarator_type) and len(inner) <= 1:
+        if is_plain(bare, declarator_type) and len(inner) <= 1:
             if any(c.type in ("initializer_list", "initializer_pair") for c in inner):
                 raise _Inexpressible
             return self.expression(inner[0]) if inner else Literal("0")
         if declarator_type == "identifier" and value.type == "initializer_list" and (made := self._vector(bare, inner)):
             return made
-        if _after_equals(value) or (declarator_type == "array_declarator" and value.type == "initializer_list"):
+        if after_equals(value) or (declarator_type == "array_declarator" and value.type == "initializer_list"):
             return self.expression(value)
         if declarator_type != "identifier" or not re.fullmatch(r"[\w:]+(<[^<>]*>)?", bare) or bare == "auto":
             raise _Inexpressible
@@ -404,42 +413,3 @@ def _header(node: Node, field: str) -> Node:
     if found is None:
         raise _Inexpressible
     return found
-
-
-def _named_after_brackets(text: Callable[[Node], str], node: Node) -> Node | None:
-    """The name behind ``a < b >`` in a statement, which declares it: two comparisons would have no effect."""
-    compared = node.named_children[0] if len(node.named_children) == 1 else None
-    inner = None if compared is None else compared.child_by_field_name("left")
-    for part, sign in ((compared, ">"), (inner, "<")):
-        operator = None if part is None else part.child_by_field_name("operator")
-        if part is None or part.type != "binary_expression" or operator is None or text(operator) != sign:
-            return None
-    right = None if compared is None else compared.child_by_field_name("right")
-    if right is not None and right.type == "assignment_expression":
-        right = right.child_by_field_name("left")
-    elif right is not None and right.type == "call_expression":
-        right = right.child_by_field_name("function")
-    return right if right is not None and right.type == "identifier" else None
-
-
-def _is_array(declarator: Node | None) -> bool:
-    """Whether a declarator has extents, of pointers too (``*rows[2]``)."""
-    if declarator is None or declarator.type not in ("pointer_declarator", "array_declarator"):
-        return False
-    return declarator.type == "array_declarator" or _is_array(declarator.child_by_field_name("declarator"))
-
-
-def _is_plain(base: str, declarator_type: str) -> bool:
-    """Whether what is declared is a number or a pointer: initialised alike with ``=``, braces and parentheses."""
-    if declarator_type == "pointer_declarator":
-        return True
-    return declarator_type == "identifier" and plain_type(base, {}) in _NUMBERS
-
-
-def _after_equals(value: Node) -> bool:
-    before = value.prev_sibling
-    return before is not None and before.type == "="
-
-
-def _is_qualifier(text: str, node: Node) -> bool:
-    return node.type in ("type_qualifier", "storage_class_specifier") and text not in ("const", "volatile", "register")

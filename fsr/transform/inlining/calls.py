@@ -13,24 +13,27 @@ from functools import lru_cache
 
 from fsr.analysis.calls import is_load, is_pure_name
 from fsr.analysis.definitions import definitions
-from fsr.analysis.functions import functions_of, own_name
+from fsr.analysis.functions import Functions, functions_of, own_name
 from fsr.analysis.macros import expanded
 from fsr.source.form import (
     Assign,
     Binary,
     Call,
+    Cast,
     Comment,
     Declare,
     Expr,
     ExprStmt,
     If,
     KernelForm,
+    Literal,
     Name,
     OpaqueExpr,
     Return,
     Scope,
     Stmt,
     Ternary,
+    Unary,
 )  # fmt: skip
 from fsr.source.mapping import map_expr, map_stmts, replace_stmt, with_exprs
 from fsr.source.parse import parse_device_functions
@@ -82,7 +85,7 @@ def inlined(kernel: KernelForm, source: str) -> KernelForm:
         found = next(_calls(whole.body, functions), None)
         if found is None:
             break
-        written = _written(whole, *found, functions)
+        written = _written(whole, *found, functions, source)
         if written is None:
             functions = {n: f for n, f in functions.items() if n != own_name(_named(found[1]))}
             continue
@@ -201,7 +204,7 @@ def _certain(e: Expr) -> Iterator[Call]:
         yield e
 
 
-def _written(kernel: KernelForm, s: Stmt, call: Call, functions: Mapping[str, _Function]) -> Block | None:
+def _written(kernel: KernelForm, s: Stmt, call: Call, functions: Mapping[str, _Function], source: str) -> Block | None:
     """What stands for a statement with the call written out; None where that may not be done."""
     function, known = functions[own_name(_named(call))], definitions(kernel)
     given = instance(function.form, call, Told(known.types, declared(kernel.body)))
@@ -218,7 +221,7 @@ def _written(kernel: KernelForm, s: Stmt, call: Call, functions: Mapping[str, _F
         return None
     if isinstance(s, ExprStmt) and s.expr == call:
         return (replace(inner, body=_without_returns(inner.body)),)
-    if not function.result or not _alone(s, call, reads=not _writes(form)):
+    if not function.result or not _alone(s, call, form, functions_of(source)):
         return None
     result = fresh(f"{form.name}_result", set(kernel_names(kernel)) | kernel.macro_words)
 
@@ -248,17 +251,32 @@ def _direct(s: Stmt) -> Iterator[Expr]:
     return (e for top in exprs_of(s) for e in walk_expr(top))
 
 
-def _alone(s: Stmt, call: Call, *, reads: bool) -> bool:
-    """Whether a call may come before the rest of its statement: its value is all there is, or it only ``reads``, as all
-    others do."""
+def _alone(s: Stmt, call: Call, form: KernelForm, functions: Functions) -> bool:
+    """Whether a call may come before the rest of its statement: its value is all there is, or it only reads, as all
+    others do, or all others only compute."""
     everything = list(_direct(s))
     if sum(e == call for e in everything) != 1:
         return False
     match s:
         case Declare(init=value) | Assign(Name(), "=", value) if value == call:
             return True
-    within = sum(isinstance(e, Call) for e in walk_expr(call))
-    return reads and sum(isinstance(e, Call) for e in everything) == within
+    within = {id(e) for e in walk_expr(call)}
+    others = [e for e in everything if id(e) not in within]
+    if not _writes(form):
+        return all(functions.only_computes(_named(e)) for e in others if isinstance(e, Call))
+    by_name = any("&" in p.type for p in form.params)
+    return not by_name and not isinstance(s, Assign) and all(_computes(e, functions) for e in others)
+
+
+def _computes(e: Expr, functions: Functions) -> bool:
+    match e:
+        case Name() | Literal() | Binary() | Ternary() | Cast():
+            return True
+        case Unary(op):
+            return op not in "*&"
+        case Call():
+            return functions.only_computes(_named(e))
+    return False
 
 
 def _without_returns(body: Block) -> Block:

@@ -16,7 +16,7 @@ from fsr.source.walk import names_assigned, walk_stmts
 from fsr.transform.trees.threads import Threads
 
 SHUFFLED = frozenset(["int", "unsigned int", "float", "double", "long long", "unsigned long long", "long",
-                      "unsigned long"])  # fmt: skip
+                      "unsigned long", "half", "__half", "__nv_bfloat16"])  # fmt: skip
 
 
 @dataclass(frozen=True)
