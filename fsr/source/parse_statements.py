@@ -18,6 +18,7 @@ from fsr.source.form import (
     ExprStmt,
     For,
     If,
+    Index,
     Jump,
     Literal,
     Name,
@@ -28,6 +29,7 @@ from fsr.source.form import (
     Span,
     Stmt,
     While,
+    number,
 )  # fmt: skip
 from fsr.source.loop_heads import counted_parts, has_continue
 from fsr.source.mapping import map_expr
@@ -35,7 +37,7 @@ from fsr.source.parse_control import branches, cases_of, repeated
 from fsr.source.parse_expressions import expression
 from fsr.source.parse_nodes import after_equals, is_array, is_plain, is_qualifier, named_after_brackets
 from fsr.source.sequenced import apart, branching, repeating
-from fsr.source.walk import is_zero, names_in
+from fsr.source.walk import integer, is_zero, names_in, walk_expr
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -269,6 +271,12 @@ class Reader:
             if variable is None:
                 raise _Inexpressible
             type_, name, dims, init = variable
+            if listed := self._listed(declarator, type_, dims):
+                found += [Declare(type_, name, None, dims, self._qualifiers(node), self._span(node))]
+                found += [
+                    Assign(Index(Name(name), number(at)), "=", e, self._span(node)) for at, e in enumerate(listed)
+                ]
+                continue
             steps = apart(*(() if init is None else (init,)), span=self._span(node))
             init = steps.exprs[0] if steps.exprs else None
             declared = Declare(type_, name, init, dims, self._qualifiers(node), self._span(node))
@@ -276,6 +284,18 @@ class Reader:
         if not found:
             raise _Inexpressible
         return found
+
+    def _listed(self, declarator: Node, type_: str, dims: tuple[Expr, ...]) -> list[Expr]:
+        """The values that an array of numbers is given one by one, where some of them are no constants."""
+        value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
+        numbers = "const" not in type_ and is_plain(type_, "identifier")
+        if value is None or value.type != "initializer_list" or not numbers:
+            return []
+        inner = [c for c in value.named_children if c.type != "comment"]
+        if len(dims) != 1 or integer(dims[0]) != len(inner) or any("init" in c.type for c in inner):
+            return []
+        found = [self.expression(c) for c in inner]
+        return found if any(isinstance(e, Name) for one in found for e in walk_expr(one)) else []
 
     def _qualifiers(self, node: Node) -> tuple[str, ...]:
         found: list[tuple[int, str]] = [

@@ -122,6 +122,15 @@ def test_a_comment_that_ends_in_a_variables_name_ends() -> None:
     assert emit_stmts(kernel.body) == "x[0] = n;\n"
 
 
+def test_arrays_that_are_given_variables_are_set_one_by_one() -> None:
+    body = "float a[2] = {x[i], 1.f}; float b[2] = {0.f, 1.f}; const int c[1] = {i};"
+    text = f"__global__ void k(float *x, int i) {{ {body} }}"
+    (kernel,) = parse_kernels(text).values()
+    assert emit_stmts(kernel.body).splitlines() == [
+        "float a[2];", "a[0] = x[i];", "a[1] = 1.f;", "float b[2] = {0.f, 1.f};", "const int c[1] = {i};",
+    ]  # fmt: skip
+
+
 def test_vectors_that_are_listed_are_made() -> None:
     text = "__global__ void k(float *x) { float3 v = {1.f, x[0]}; float2 w{x[1], x[2]}; int a[2] = {1, 2}; }"
     (kernel,) = parse_kernels(text).values()
