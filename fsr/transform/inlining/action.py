@@ -31,10 +31,12 @@ class Inlining:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """The action's, and behind them those of loops and other parts that only the calls have."""
-        found, other = self._as_called(subject), _with_calls(subject)
+        found = self._as_called(subject)
         yield from found
+        parts = {m.region for m in found}
+        whole = any("loop:" not in part and "shared:" not in part for part in parts)  # it has been found in all of it
+        other = None if whole else _with_calls(subject)
         if other is not None:
-            parts = {m.region for m in found}
             yield from (m for m in self.action.moves(other) if m.region not in parts)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:

@@ -58,6 +58,7 @@ from fsr.transform.inlining.bodies import Told, body_of_call, instance, retyped_
 
 _MOST = 24  # calls, those of functions that are called by others among them
 _NAMED = re.compile(r"(?<![\w.])[A-Za-z_]")
+_OURS = "fsr_"  # helpers that candidates are given: reductions of a warp and the like
 _LONGEST = 400  # statements of what comes out
 _QUALIFIERS = frozenset(
     [
@@ -110,7 +111,9 @@ def _functions(source: str) -> Mapping[str, _Function]:
     known, found = functions_of(source), dict[str, _Function]()
     for name, form in parse_device_functions(source).items():
         result = _result(name, source)
-        if name in known.pure or result is None or contains_opaque(form.body) or "..." in str(form.template):
+        if name in known.pure or name.startswith(_OURS) or result is None or contains_opaque(form.body):
+            continue
+        if "..." in str(form.template):
             continue
         form = expanded(form, source)
         keeps = [s for s in walk_stmts(form.body) if isinstance(s, Declare) and set(s.qualifiers) - {"constexpr"}]
