@@ -23,7 +23,7 @@ from fsr.testgen.values import CaseData, build
 Built = tuple[Candidate, Image] | None
 WIDE_S = 10.0  # one answer: cases for which it is asked are small, or run on a GPU
 LESS = 4  # elements of what is asked for after one that took as long
-SOON_S = 0.5  # an answer of the host device, where there is a GPU: a hundred cases and more ask for two each
+SOON_S = 0.1  # an answer of the host device, where there is a GPU: a hundred cases and more ask for two each
 
 
 @dataclass(slots=True)
