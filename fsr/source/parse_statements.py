@@ -173,8 +173,10 @@ class Reader:
             operator = node.child_by_field_name("operator")
             if operator is None or self.text(operator) not in ASSIGNMENTS:
                 raise _Inexpressible
-            if target is not None and value is not None and (both := self._stepped(target, value, operator, span)):
-                return both
+            if target is not None and value is not None:
+                several = self._stepped(target, value, operator, span) or self._chained(target, value, operator, span)
+                if several:
+                    return several
             return [Assign(self.expression(target), self.text(operator), self.expression(value), span)]
         if node.type == "update_expression":
             operator = node.child_by_field_name("operator")
@@ -190,6 +192,14 @@ class Reader:
         step = self._effect(value, span)
         change = Assign(self.expression(target), self.text(operator), self.expression(stepped), span)
         return [*step, change] if stepped.start_byte > value.start_byte else [change, *step]
+
+    def _chained(self, target: Node, value: Node, operator: Node, span: Span) -> list[Stmt] | None:
+        """``a = b = c`` of variables as a statement each, the last one first: each gets what the one behind it holds."""
+        inner = value.child_by_field_name("left") if value.type == "assignment_expression" else None
+        if inner is None or {target.type, inner.type} != {"identifier"} or self.text(target) == self.text(inner):
+            return None
+        change = Assign(self.expression(target), self.text(operator), self.expression(inner), span)
+        return [*self._effect(value, span), change]
 
     def _declared(self, node: Node, name: Node) -> list[Stmt] | None:
         """A declaration whose type, ``ns::tile<32>``, was read as two comparisons."""
