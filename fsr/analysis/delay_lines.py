@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from math import prod
 
+from fsr.analysis.types import is_integer
 from fsr.source.form import (
     Assign,
     Binary,
@@ -153,7 +154,7 @@ def _element(name: str, at: Iterable[int]) -> str:
 class _Turn:
     """One turn, with ``chosen`` tests that are the same in all turns taken for true or false. ``made``: what each
     variable is made of; ``assigned``: which were set; ``seen``: what stores, tests and indices were made of;
-    ``shared``: what was put in shared memory."""
+    ``shared``: what was put in shared memory; ``known``: numbers that integers of the turn hold, ``counting`` ones."""
 
     loop: For
     around: Around
@@ -164,6 +165,7 @@ class _Turn:
     shared: dict[str, Made] = field(default_factory=dict)
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)
     known: dict[str, int] = field(default_factory=dict)
+    counting: set[str] = field(default_factory=set)
     varies: int = 0  # conditions around that are not the same in all turns
     stepping: frozenset[str] = frozenset()  # variables of inner loops that go through the same in all turns
     steps: int = 0
@@ -208,6 +210,12 @@ class _Turn:
                 self.known.pop(name, None)
                 self.keys[name] = _keys(s, self.around)
                 self._put(self.keys[name], _NOTHING if init is None else self.of(init))
+                value = (
+                    None if init is None or s.dims or not is_integer(s.type) else self.around.value(init, self.known)
+                )
+                if value is not None:
+                    self.known[name] = value
+                    self.counting.add(name)
             case Assign():
                 self._assign(s)
             case If(test, then, orelse):
@@ -215,7 +223,7 @@ class _Turn:
             case For():
                 self._for(s)
             case While():
-                self._any_turns(s, (s.test,))
+                self._while(s)
             case _:
                 raise Unclear
 
@@ -231,6 +239,8 @@ class _Turn:
         if s.op != "=":
             of |= self.of(target)
         name = base_name(target)
+        whole = s.value if s.op == "=" else Binary(s.op[:-1], target, s.value)
+        value = self.around.value(whole, self.known) if target == Name(name or "") and name in self.counting else None
         if name is None or (isinstance(target, Name) and name in self.around.roots):
             raise Unclear
         if name in self.keys and name not in self.around.roots:
@@ -239,6 +249,8 @@ class _Turn:
             for part in walk_expr(target):
                 of |= self.of(part.index) if isinstance(part, Index) else _NOTHING
             self._put(keys or self.keys[name], of, also=keys is None)
+            if value is not None:
+                self.known[name] = value
             return
         root = self._root(target)
         if root is None:
@@ -360,6 +372,15 @@ class _Turn:
             return None
         turns = range(start, bound + {"<=": 1, ">=": -1}.get(s.relation, 0), step)
         return turns if len(turns) <= _MOST_TURNS else None
+
+    def _while(self, s: While) -> None:
+        if self.around.value(s.test, self.known) is None or any(isinstance(x, Jump) for x in walk_stmts(s.body)):
+            self._any_turns(s, (s.test,))
+            return
+        while (goes_on := self.around.value(s.test, self.known)) != 0:
+            if goes_on is None:
+                raise Unclear
+            self.run(s.body)
 
     def _any_turns(self, s: For | While, ends: Iterable[Expr]) -> None:
         """Any number of turns of an inner loop."""

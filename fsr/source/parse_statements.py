@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 ASSIGNMENTS = frozenset(["=", "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "<<=", ">>="])
+_PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.\w+)?")  # a variable, or a member of one
 _ONE = Literal("1")
 _CLASSES = frozenset(["float16", "bfloat16"])  # of a number's size, but with constructors
 _NUMBERS = frozenset(spelling for spelling, type_ in BY_SPELLING.items() if type_.dtype not in _CLASSES)
@@ -194,9 +195,10 @@ class Reader:
         return [*step, change] if stepped.start_byte > value.start_byte else [change, *step]
 
     def _chained(self, target: Node, value: Node, operator: Node, span: Span) -> list[Stmt] | None:
-        """``a = b = c`` of variables as a statement each, the last one first: each gets what the one behind it holds."""
+        """``a = v.x = c`` of variables and members as a statement each, the last one first: each gets what the one
+        behind it holds."""
         inner = value.child_by_field_name("left") if value.type == "assignment_expression" else None
-        if inner is None or {target.type, inner.type} != {"identifier"} or self.text(target) == self.text(inner):
+        if inner is None or not all(_PLAIN.fullmatch(self.text(e)) for e in (target, inner)):
             return None
         change = Assign(self.expression(target), self.text(operator), self.expression(inner), span)
         return [*self._effect(value, span), change]

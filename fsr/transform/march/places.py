@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from fsr.analysis.accesses import Access, pointed
 from fsr.analysis.polynomial import Poly, constant, symbol
-from fsr.analysis.threads import AXES
 from fsr.source.form import Binary, Expr, For
 from fsr.source.walk import Block, walk_stmts
 from fsr.transform.march.beginning import beginning
+from fsr.transform.march.guards import extents
 from fsr.transform.march.steps import Step
 from fsr.transform.sizes import always
 from fsr.transform.target import Target
@@ -47,7 +47,7 @@ def own_places(target: Target, found: Sequence[Access], touched: Touched) -> boo
     places = [_place(target, a, touched) for a in found]
     one = places[0]
     if one is not None and all(p == one for p in places) and _moves(target, one.turn):
-        return not touched.barrier or _apart_in_block(target, one, touched)
+        return not touched.barrier or all(_apart_in_block(target, one, a, touched) for a in found)
     if touched.barrier or touched.steps:
         return False
     return own_elements(target, [(touched.loop, a) for a in found])
@@ -100,7 +100,7 @@ def _position(loop: For, access: Access) -> int:
     return next(n for n, s in enumerate(loop.body) if any(x is access.statement for x in walk_stmts((s,))))
 
 
-def _apart_in_block(target: Target, place: _Place, touched: Touched) -> bool:
+def _apart_in_block(target: Target, place: _Place, access: Access, touched: Touched) -> bool:
     """Whether a turn moves further than threads of a block are apart, so that none comes where another one was."""
     values = beginning(target, touched.levels)
     at = place.at
@@ -111,7 +111,8 @@ def _apart_in_block(target: Target, place: _Place, touched: Touched) -> bool:
             return False
         at = at.without(name) + factor * value
     across: list[str] = []
-    for axis, extent in zip(AXES, target.launch.block, strict=True):
+    assert access.statement is not None
+    for axis, extent in extents(target, access.statement).items():
         factor = at.coefficient(f"threadIdx.{axis}")
         text = None if factor is None else target.poly_text(factor)
         if text is None:

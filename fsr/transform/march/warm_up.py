@@ -90,7 +90,8 @@ class _Slice:
                 self.live.discard(name)
             case Assign(target):
                 name = base_name(target) or ""
-                needed |= name in self.live or self.roots.get(name) in self.live & self.shared
+                stores = name in self.roots and not isinstance(target, Name)  # through a pointer, which stays
+                needed |= self.roots[name] in self.live & self.shared if stores else name in self.live
             case ExprStmt():
                 needed |= self.barriers and is_barrier(s)
             case Scope(body):
