@@ -8,7 +8,6 @@ as the turn found them, and nothing else that changes from turn to turn but what
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
@@ -48,7 +47,6 @@ from fsr.source.walk import (
 
 _MEMORY = "#"  # what is read of memory that the loop writes
 _MOST_ELEMENTS, _MOST_TURNS, _MOST_STEPS, _MOST_TESTS = 128, 64, 8000, 4
-_VECTOR = re.compile(r"(?:const )?(?:u?(?:char|short|int|long|longlong)|float|double)([1-4])")
 Made = frozenset[str]
 _NOTHING: Made = frozenset()
 
@@ -63,7 +61,9 @@ class Around:
     every pointer and shared array; ``shared``: of it, what a block shares; ``written``: of it, what the loop writes;
     ``steps``: variables whose value the turn's number tells; ``behind``: names in use after the loop; ``same``: whether
     an expression is the same in all turns (inner loops' variables in the second argument do not count); ``value``: the
-    number that an expression is, where some names are known; ``by_reference``: see KernelForm."""
+    number that an expression is, where some names are known; ``members``: the members by name of each
+    variable; ``rings``: arrays of which every turn sets one element, which it sets again after so many turns and not
+    before; ``by_reference``: see KernelForm."""
 
     locals: Mapping[str, Declare]
     roots: Mapping[str, str]
@@ -73,6 +73,8 @@ class Around:
     behind: frozenset[str]
     same: Callable[[Expr, frozenset[str]], bool]
     value: Callable[[Expr, Mapping[str, int]], int | None]
+    members: Mapping[str, frozenset[str]]
+    rings: Mapping[str, int]
     by_reference: frozenset[str] = frozenset()
 
 
@@ -136,14 +138,17 @@ def _lines(made: Mapping[str, Made], seen: set[str]) -> DelayLines | None:
 
 
 def _keys(s: Declare, around: Around) -> tuple[str, ...]:
-    """The parts of a variable that are told apart: elements of an array, components of a vector, or it alone."""
+    """The parts of a variable that are told apart: elements of an array, members by their names (and the rest), or
+    it alone."""
+    if s.name in around.rings and s.name in around.locals:
+        return tuple(f"{s.name}[{turns} ago]" for turns in range(around.rings[s.name]))
     if s.dims:
         extents = [around.value(d, {}) or 0 for d in s.dims]
         if not 0 < prod(extents) <= _MOST_ELEMENTS:
             return (s.name,)
         return tuple(_element(s.name, at) for at in product(*(range(n) for n in extents)))
-    vector = _VECTOR.fullmatch(s.type)
-    return tuple(f"{s.name}.{part}" for part in "xyzw"[: int(vector[1])]) if vector else (s.name,)
+    members = around.members.get(s.name)
+    return (*(f"{s.name}.{part}" for part in sorted(members)), f"{s.name}.") if members else (s.name,)
 
 
 def _element(name: str, at: Iterable[int]) -> str:
@@ -248,6 +253,9 @@ class _Turn:
             keys = self._named(target)
             for part in walk_expr(target):
                 of |= self.of(part.index) if isinstance(part, Index) else _NOTHING
+            if name in self.around.rings and self.keys[name][0].endswith(" ago]"):
+                self._turned(self.keys[name], of)
+                return
             self._put(keys or self.keys[name], of, also=keys is None)
             if value is not None:
                 self.known[name] = value
@@ -265,6 +273,11 @@ class _Turn:
             self.made[root] |= of
         self.seen |= of
 
+    def _turned(self, keys: tuple[str, ...], of: Made) -> None:
+        """A ring gets a new element, and each other one is a turn older."""
+        for key, newer in zip(reversed(keys), (*reversed(keys[:-1]), None), strict=True):
+            self._put((key,), of if newer is None else self.made[newer])
+
     def _named(self, target: Expr) -> tuple[str, ...] | None:
         """The parts that a target is for sure; None where it is some part of the variable."""
         match target:
@@ -278,7 +291,7 @@ class _Turn:
                 while isinstance(base, Index):
                     at, base = [self.around.value(base.index, self.known), *at], base.base
                 if isinstance(base, Name) and None not in at:
-                    key = _element(base.text, [n for n in at if n is not None])
+                    key = _element(base.text, (n for n in at if n is not None))
                     return (key,) if key in self.keys.get(base.text, ()) else None
         return None
 

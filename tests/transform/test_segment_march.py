@@ -121,12 +121,31 @@ PLANES = """
         here = below;
     }
 """
+RECORD = f"""
+    {GUARD}
+    Last last;
+    last.one = u[c];
+    last.two = 0.0f;
+    float ring[W];
+    for (int q = 0; q < W; q++) ring[q] = q;
+    for (int t = 0; t < n; ++t) {{
+        const float x = u[t * cols + c];
+        ring[(t + 1) % W] = x * x;
+        float s = last.one + last.two * 0.3f;
+        for (int q = 0; q < W; q++) s += ring[q] / 7.0f;
+        v[t * cols + c] = s;
+        last.two = last.one;
+        last.one = x;
+    }}
+"""
+RECORDS = "#define W 3\nstruct Last { float one, two; };"
 FLUX = "__device__ float flux(float a, float b, float c) { return a * 0.3f + b / (1.0f + c * c); }"
 ALL_AXES = TAPS.replace("if (c >=", "if (blockIdx.y != gridDim.y - 1 || blockIdx.z + 1 == gridDim.z || c >=")
 STYLES = {
     "taps": kernel(TAPS),
     "fluxes": kernel(FLUXES, before=FLUX),
     "array": kernel(ARRAY, before="#define W 5"),
+    "record and ring": kernel(RECORD, before=RECORDS),
     "pointers": kernel(POINTERS),
     "down": kernel(DOWN),
     "planes": kernel(PLANES),
@@ -204,6 +223,26 @@ def test_no_move_where_planes_hand_on_more(old: str, new: str, subject_from) -> 
     assert list(SegmentMarch().moves(subject_from(STYLES["planes"])))
     assert old in PLANES
     assert list(SegmentMarch().moves(subject_from(kernel(PLANES.replace(old, new))))) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("struct Last { float one, two; };", "union Last { float one; float two; };"),
+        ("ring[(t + 1) % W] =", "ring[(t + 1) % 2] ="),  # the third one stays
+        ("ring[(t + 1) % W] =", "ring[(3 * t + 1) % W] ="),
+        ("ring[(t + 1) % W] =", "if (x > 0.0f) ring[(t + 1) % W] ="),
+        ("ring[(t + 1) % W] =", "ring[0] = x; ring[(t + 1) % W] ="),
+        ("ring[(t + 1) % W] = x", "ring[(t + 1) % W] = ring[t % W] + x"),
+        ("last.one = x;", "last.one = x + last.two;"),
+        ("last.one = x;", "last.one = x; if (x < 0.0f) last.two = x;"),
+    ],
+)
+def test_no_move_of_rings_that_keep_more(old: str, new: str, subject_from) -> None:
+    text = STYLES["record and ring"]
+    assert old in text
+    found = list(SegmentMarch().moves(subject_from(text.replace(old, new))))
+    assert bool(found) == ("last.two = x;" in new)  # which is the turn's, or the one's before
 
 
 def test_no_move_of_elements_at_carried_places(subject_from) -> None:

@@ -14,8 +14,9 @@ from fsr.analysis.delay_lines import Around, DelayLines, delay_lines
 from fsr.analysis.macros import expanded, hides_names
 from fsr.analysis.types import is_integer
 from fsr.source.counted import counted
-from fsr.source.form import Binary, Call, Declare, ExprStmt, For, If, Jump, Name, Scope, Stmt
+from fsr.source.form import Binary, Call, Declare, ExprStmt, For, If, Jump, Member, Name, Scope, Stmt
 from fsr.source.mapping import map_stmts
+from fsr.source.names import words
 from fsr.source.walk import (
     Block,
     contains_barrier,
@@ -31,6 +32,7 @@ from fsr.source.walk import (
 )
 from fsr.transform.launch.cooperation import hands_on_ids
 from fsr.transform.march.places import Touched, own_places
+from fsr.transform.march.rings import rings
 from fsr.transform.march.scene import Scene, scene_of
 from fsr.transform.march.steps import Step, steps_of
 from fsr.transform.target import Target
@@ -154,8 +156,20 @@ def _around(
     stepping = frozenset(step.name for step in steps) | {scene.loop.var}
     return Around(
         locals_, scene.roots, scene.shared, frozenset(a.root for a in scene.inside if a.writes), stepping,
-        names_mentioned(behind), scene.same, scene.value, target.kernel.by_reference,
+        names_mentioned(behind), scene.same, scene.value, _members(target), rings(target, scene, steps),
+        target.kernel.by_reference,
     )  # fmt: skip
+
+
+def _members(target: Target) -> dict[str, frozenset[str]]:
+    """The members of each variable that a kernel mentions by name; none where some might share memory."""
+    found = dict[str, set[str]]()
+    if "union" in words(target.source):
+        return {}
+    for e in walk_exprs(target.kernel.body):
+        if isinstance(e, Member) and isinstance(e.base, Name) and not e.arrow:
+            found.setdefault(e.base.text, set()).add(e.name)
+    return {name: frozenset(members) for name, members in found.items()}
 
 
 def _memory_allows(target: Target, scene: Scene, touched: Touched) -> bool:
