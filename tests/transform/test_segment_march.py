@@ -162,6 +162,19 @@ def test_segments_give_every_bit_of_the_march(style: str, subject_from, runner) 
         runner.check(subject, action.apply(subject, move), *SIZES)
 
 
+def test_stores_beside_the_loop_are_done_once(subject_from, runner) -> None:
+    text = STYLES["fluxes"].replace("        old = 0.0f;", "        old = 0.0f; w[c] = 1.5f;")
+    end = text.rindex("}", 0, text.rindex("}"))
+    text = text[:end] + "} else if (c < cols) w[c] = -1.0f;" + text[end + 1 :]
+    subject, action = subject_from(text), SegmentMarch()
+    changed = action.apply(subject, next(action.moves(subject)))
+    runner.check(subject, changed, *SIZES)
+    assert changed.source.count("if (segment == 0u)") == 2
+    assert runner.faults(changed, subject.contract, SIZES[1]) == []
+    both = text[:end] + "w[c] = mid; " + text[end:]  # the last segment does not wait for the first one
+    assert list(action.moves(subject_from(both))) == []
+
+
 def test_what_is_dear_and_handed_on_once_is_done_in_the_last_turn_before_alone(subject_from) -> None:
     subject, action = subject_from(STYLES["fluxes"]), SegmentMarch()
     changed = action.apply(subject, next(action.moves(subject)))
@@ -187,6 +200,9 @@ def test_planes_stay_in_step(subject_from, runner) -> None:
         ("a = b;", "if (e < 0.0f) return; a = b;"),
         ("a = b;", "a = v[(t + 2) * cols + c];"),  # a later turn writes that
         ("a = b;", "a = v[t * cols + c];"),  # another segment has written that when lines are filled
+        ("a = b;", "a = __ldg(v + t * cols + c);"),
+        ("a = b;", "a = __ldg(&v[t * cols + c]);"),
+        ("a = b;", "float *at = v + c; a = at[t * cols];"),
         ("a = b;", "atomicAdd(&w[0], e); a = b;"),
         ("a = b;", "a = __shfl_up_sync(0xffffffff, b, 1);"),
         ("a = b;", "w[c] = e; a = b;"),  # the last turn's stays
@@ -213,6 +229,8 @@ def test_no_move_where_turns_need_all_before_them(old: str, new: str, subject_fr
         ("line[x + 1] = here;", "line[x + 1] = here + 0.5f * line[x + 1];"),
         ("line[x + 1] = here;", "if (t % 2 == 0) line[x + 1] = here;"),  # what is left is older
         ("line[x + 1] = here;", "line[1 + (x + t) % 64] = here;"),
+        ("line[x + 1] = here;", "float *at = line + (t & 1); at[x] = here;"),
+        ("line[x + 1] = here;", "*(line + x + 1) = here;"),
         ("t < n; ++t", "t < n + c; ++t"),  # barriers that some threads do not come to
         ("v[t * cols + blockIdx.x * 64 + x] =", "v[t + blockIdx.x * 64 + x] ="),
         ("if (inside)", ""),

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.definitions import shadowing
-from fsr.analysis.delay_lines import Around, DelayLines, delay_lines
+from fsr.analysis.delay_lines import DelayLines, delay_lines
 from fsr.analysis.macros import expanded, hides_names
+from fsr.analysis.made_of import Around
 from fsr.analysis.types import is_integer
 from fsr.source.counted import counted
 from fsr.source.form import Binary, Call, Declare, ExprStmt, For, If, Jump, Member, Name, Scope, Stmt
@@ -156,7 +157,7 @@ def _around(
     stepping = frozenset(step.name for step in steps) | {scene.loop.var}
     return Around(
         locals_, scene.roots, scene.shared, frozenset(a.root for a in scene.inside if a.writes), stepping,
-        names_mentioned(behind), scene.same, scene.value, _members(target), rings(target, scene, steps),
+        names_mentioned(behind), scene.same, scene.value, scene.changing, _members(target), rings(target, scene, steps),
         target.kernel.by_reference,
     )  # fmt: skip
 
@@ -186,6 +187,10 @@ def _memory_allows(target: Target, scene: Scene, touched: Touched) -> bool:
         return False
     if written & {a.root for a in outside}:
         return False
+    ends = {id(s) for block, at in touched.levels for s in walk_stmts(block[at + 1 :])}
+    behind = {a.root for a in outside if a.writes and id(a.statement) in ends}
+    if behind & {a.root for a in outside if a.writes and id(a.statement) not in ends} - scene.shared:
+        return False  # the last segment does not wait for the first one
     used = {a.root for a in (*inside, *outside)} & params
     if any(target.may_alias(one, other) for one in written | once for other in used - {one}):
         return False

@@ -61,7 +61,7 @@ class Segments:
         for block, at in reversed(march.levels):
             around = block[at]
             if around is not march.loop:
-                inner = (self._around(around, inner),)
+                inner = (self._around(around, inner, part),)
             behind = block[at + 1 :]
             last = Binary("==", Name(part), Literal(f"{self.parts - 1}u"))
             ends: Block = (If(last, behind),) if any(not isinstance(s, Comment) for s in behind) else behind
@@ -83,17 +83,19 @@ class Segments:
         self._names.add(name)
         return name
 
-    def _around(self, s: Stmt, inner: Block) -> Stmt:
+    def _around(self, s: Stmt, inner: Block, part: str) -> Stmt:
         """A statement around the loop, with other statements where those were that hold it."""
         levels = self.march.levels
         within = next(levels[n + 1][0] for n, (block, at) in enumerate(levels) if block[at] is s)
         if isinstance(s, If):
-            return replace(s, then=inner) if s.then is within else replace(s, orelse=inner)
+            if s.then is within:
+                return replace(s, then=inner, orelse=self._by_first(s.orelse, part))
+            return replace(s, then=self._by_first(s.then, part), orelse=inner)
         assert isinstance(s, Scope)
         return replace(s, body=inner)
 
     def _by_first(self, before: Block, part: str) -> Block:
-        """Statements before the loop, whose stores the first segment does."""
+        """Statements before or beside the loop, whose stores the first segment does."""
         written = {a.root for a in self.march.scene.outside if a.writes} - self.march.scene.shared
         roots = self.march.scene.roots
 
