@@ -121,6 +121,18 @@ PLANES = """
         here = below;
     }
 """
+PAIRS = f"""
+    {GUARD}
+    float a = u[c], b = u[cols + c];
+    for (int t = 0; t < n; t += 2) {{
+        float d = u[(t + 2) * cols + c];
+        v[t * cols + c] = (a + b + d) / 3.0f;
+        a = u[(t + 3) * cols + c];
+        v[(t + 1) * cols + c] = (b + d + a) / 3.0f;
+        b = a;
+        a = d;
+    }}
+"""
 RECORD = f"""
     {GUARD}
     Last last;
@@ -145,6 +157,7 @@ STYLES = {
     "taps": kernel(TAPS),
     "fluxes": kernel(FLUXES, before=FLUX),
     "array": kernel(ARRAY, before="#define W 5"),
+    "pairs": kernel(PAIRS),
     "record and ring": kernel(RECORD, before=RECORDS),
     "pointers": kernel(POINTERS),
     "down": kernel(DOWN),
@@ -241,6 +254,12 @@ def test_no_move_where_planes_hand_on_more(old: str, new: str, subject_from) -> 
     assert list(SegmentMarch().moves(subject_from(STYLES["planes"])))
     assert old in PLANES
     assert list(SegmentMarch().moves(subject_from(kernel(PLANES.replace(old, new))))) == []
+
+
+@pytest.mark.parametrize("more", ["v[(t + 3) * cols + c] = d;", "v[(t + 2) * cols + c] = d;", "v[t + 5] = d;"])
+def test_no_move_where_turns_meet_in_what_they_write(more: str, subject_from) -> None:
+    text = kernel(PAIRS.replace("b = a;", f"b = a; {more}"))
+    assert list(SegmentMarch().moves(subject_from(text))) == []
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from fsr.analysis.accesses import Access, pointed
 from fsr.analysis.polynomial import Poly, constant, symbol
@@ -45,12 +46,27 @@ def own_places(target: Target, found: Sequence[Access], touched: Touched) -> boo
     """Whether the accesses, to one buffer, touch in no two turns the same element. Where turns have barriers, whichever
     threads of a block have them: of two blocks, none would know which comes first anyway."""
     places = [_place(target, a, touched) for a in found]
-    one = places[0]
-    if one is not None and all(p == one for p in places) and _moves(target, one.turn):
-        return not touched.barrier or all(_apart_in_block(target, one, a, touched) for a in found)
+    told = [p for p in places if p is not None]
+    if len(told) == len(places) and all(_moves(target, p.turn) for p in told):
+        if all(p == told[0] for p in told):
+            return not touched.barrier or all(_apart_in_block(target, told[0], a, touched) for a in found)
+        if not touched.barrier and all(_between_turns(p, other) for p in told for other in told):
+            return True
     if touched.barrier or touched.steps:
         return False
     return own_elements(target, [(touched.loop, a) for a in found])
+
+
+def _between_turns(one: _Place, other: _Place) -> bool:
+    """Whether a place is a part of a turn's way beside another one, not where any other turn has that."""
+    if one.turn != other.turn:
+        return False
+    apart = other.at - one.at
+    if not apart.terms:
+        return True
+    share = Fraction(apart.terms[0][1], one.turn.terms[0][1])
+    exact = apart * constant(share.denominator) == one.turn * constant(share.numerator)
+    return exact and share.denominator != 1
 
 
 def _moves(target: Target, turn: Poly) -> bool:
