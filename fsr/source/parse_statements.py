@@ -21,6 +21,7 @@ from fsr.source.form import (
     Index,
     Jump,
     Literal,
+    Member,
     Name,
     OpaqueExpr,
     OpaqueStmt,
@@ -206,7 +207,9 @@ class Reader:
     def _in_turn(self, target: Expr, operator: str, inner: list[Stmt], span: Span) -> list[Stmt]:
         """``a = b = c``: the inner one first, whose variable then holds what the outer one is given."""
         match inner[-1]:
-            case Assign(Name(name) as given) if name not in names_in(target):
+            case Assign((Name(name) | Member(Name(name))) as given) if name not in names_in(target) or (
+                isinstance(target, Member) and target.base == Name(name) != given
+            ):
                 return [*inner, Assign(target, operator, given, span)]
             case Assign(value=value, op="=") if operator == "=" and is_zero(value) and len(inner) == 1:
                 return [*inner, Assign(target, operator, value, span)]

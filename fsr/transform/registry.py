@@ -45,6 +45,7 @@ from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.launch.steps_in_block import StepsInBlock
 from fsr.transform.launch.tile_size import TileSize
 from fsr.transform.launch.whole_blocks import WholeBlocks
+from fsr.transform.march.action import SegmentMarch
 from fsr.transform.one_launch import OneLaunch
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
@@ -65,8 +66,8 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
-    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), MoreBlocks(), ShareLoop(), JoinSteps(),
-    StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(),
+    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), SpreadLoop(), SegmentMarch(), MoreBlocks(), ShareLoop(),
+    JoinSteps(), StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(),
     WholeBlocks(), ShareSection(),
 )  # fmt: skip
 # They change one kernel's details.

@@ -134,6 +134,15 @@ def test_a_variable_that_follows_another_is_two_statements():
     assert body[2:] == (Assign(Name("n"), "-=", Literal("1")), Assign(Name("j"), "=", Name("n")))
 
 
+def test_a_chain_of_assignments_is_a_statement_each_the_last_one_first():
+    text = "__global__ void k(float *x, float2 v, float a, int i) { a = v.y = x[i]; v.x += a = 1.0f; x[i] = i = 2; }"
+    body = parse_kernels(text)["k"].body
+    a, x, y = Name("a"), Member(Name("v"), "x"), Member(Name("v"), "y")
+    assert body[:2] == (Assign(y, "=", Index(Name("x"), Name("i"))), Assign(a, "=", y))
+    assert body[2:4] == (Assign(a, "=", Literal("1.0f")), Assign(x, "+=", a))
+    assert contains_opaque(body[4:])  # an element, which the index's own change may move
+
+
 def test_headers():
     found = parse_kernels(HARD)
     soft = found["soft"]
