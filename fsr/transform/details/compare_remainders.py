@@ -8,10 +8,12 @@ since such remainders often stand in functions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from fsr.records import Candidate
+from fsr.source.items import flat, parse_items
 from fsr.source.macros import macros
 from fsr.source.rewrite import insert_helpers
 from fsr.source.token import Token
@@ -31,6 +33,8 @@ __device__ __forceinline__ auto fsr_remainder(A x, B n) -> decltype(x % n)
 _FREE = frozenset(
     ["=", "(", ",", "[", "{", "}", ";", "return", "+", "-", "<", ">", "?", ":", "&", "|", "^", "!", "~", "+=", "-="]
 )
+_TEMPLATE = re.compile(r"\btemplate\s*<([^<>]*)>")
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _GOES_ON = frozenset(["(", "[", ".", "->", "::", "++", "--", "<"])
 
 
@@ -73,10 +77,13 @@ class _Remainder:
 def _remainders(text: str) -> Iterator[_Remainder]:
     """Those of a name or of something in brackets by a variable."""
     tokens = [t for t in tokenize(text) if t.kind not in ("comment", "directive")]
-    constant = {m.name for m in macros(text)}
+    constant = {m.name for m in macros(text)} | {name for m in _TEMPLATE.finditer(text) for name in _WORD.findall(m[1])}
+    ours = [(i.start, i.end) for i in flat(parse_items(text, strict=False)) if any(map(_is_ours, i.names))]
     for at in range(1, len(tokens) - 1):
         if tokens[at].text != "%" or tokens[at + 1].text == "=":
             continue
+        if any(start <= tokens[at].start < end for start, end in ours):
+            continue  # a helper that candidates are given
         first, last = _left(tokens, at - 1), _right(tokens, at + 1, constant)
         if first is None or last is None:
             continue
@@ -84,6 +91,10 @@ def _remainders(text: str) -> Iterator[_Remainder]:
         start, end = tokens[first].start, tokens[last].end
         left, right = text[start : tokens[at - 1].end], text[tokens[at + 1].start : end]
         yield _Remainder(start, end, left, right, _is_sum(inner))
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("fsr_")
 
 
 def _left(tokens: Sequence[Token], at: int) -> int | None:

@@ -51,6 +51,13 @@ def test_remainders_are_the_same(body: str, which: str, new: str, subject_from, 
     runner.check(subject, changed, {"n": 1}, {"n": 5}, {"n": 70}, {"n": 300})
 
 
+def test_constants_of_templates_and_helpers_stay(subject_from) -> None:
+    helper = "template <int N> __device__ int f(int i) { return (i + 1) % N; }\n"
+    helper += "__device__ int fsr_at(int i, int n) { return (i + 1) % n; }\n"
+    plain = TEXT.replace("return (i + n) % n;", "return i;").replace("__global__ void k", helper + "__global__ void k")
+    assert list(ACTION.moves(subject_from(plain.replace("BODY", "f<3>(i) + fsr_at(i, n)")))) == []
+
+
 @pytest.mark.parametrize(
     "body", ["(i + 1) % 7", "(i + 1) % SIDE", "a * i % n", "x[i] % n", "(i + 1) % x[0]", "wrapped(i, n) % 5", "a"]
 )
