@@ -40,7 +40,8 @@ PLAIN_CASES = 12
 FEW = 3  # a size beside the one that is launched in two blocks
 LET_IN = 2  # blocks let in at once, where a launch can have more than a GPU holds
 CHOSEN_BLOCKS, CHOSEN_ACCESSES, CHOSEN_RESIDENT = 24, 2_000_000, 6
-WATCH_S, DEAR_S = 10.0, 2.0
+# A watched run; one that is dear; and dear ones in whole, behind which parts of the others tell.
+WATCH_S, DEAR_S, WHOLE_S = 10.0, 2.0, 6.0
 # What the original does as well is not held against a candidate: it works where it was written. Shared memory that was
 # never set holds something else in each of two runs, so that a result it reaches differs.
 TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED, FaultKind.STARVED, FaultKind.UNSET)
@@ -72,18 +73,20 @@ def watch(
         return None, f"not available: {missing.what}"
     if watcher.image is None:
         return None, "not available: the host device cannot execute it"
-    said, whole = "not available: no case has anything to launch", 0
+    said, whole, spent_s = "not available: no case has anything to launch", 0, 0.0
     pace = Lighter(session.contract, candidate.plan, WATCHED_LONG_S)
     for usual, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
         case = pace.smaller(usual)
-        dear = whole >= len(ORDERS) and pace.seconds(case) >= DEAR_S  # small as it is, and much to do
+        enough = whole >= len(ORDERS) or spent_s >= WHOLE_S
+        dear = enough and pace.seconds(case) >= DEAR_S  # small as it is, and much to do
         started = time.monotonic()
         failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
         if failure is not None:
             return failure, said
         if not dear:
-            whole += 1
-            pace.took(case, time.monotonic() - started)
+            whole, took_s = whole + 1, time.monotonic() - started
+            spent_s += took_s
+            pace.took(case, took_s)
     return None, said
 
 

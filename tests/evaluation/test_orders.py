@@ -262,6 +262,10 @@ def test_a_kernel_that_takes_long_is_watched_in_part(tmp_path: Path, monkeypatch
         orders.clear()
         monkeypatch.setattr(watching, "DEAR_S", 0.0)
         assert watch(session, kernel.baseline, session.held_out_cases()) == (None, "silent")
+        after, orders[:] = orders[:], []
+        monkeypatch.setattr(watching, "WHOLE_S", 0.0)  # the first one took all of it
+        assert watch(session, kernel.baseline, session.held_out_cases()) == (None, "silent")
     finally:
         session.close()
-    assert [bool(order.chosen) for order in orders] == [n >= len(ORDERS) for n in range(usual)]
+    assert [bool(order.chosen) for order in after] == [n >= len(ORDERS) for n in range(usual)]
+    assert all(order.chosen for order in orders)
