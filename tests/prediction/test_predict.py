@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from fsr.backends.protocol import Arithmetic
 from fsr.features.schema import BOTTLENECKS
 from fsr.hardware.gpus import A100, H100, H200
 from fsr.prediction.predict import predict
@@ -205,6 +206,45 @@ def test_a_register_tile_overlaps_with_itself(make) -> None:
     plain = predict(make.profile(alone), {"k": Resources(registers=32)}, H200, 0.0).launches[0]
     tiled = predict(make.profile(alone), {"k": Resources(registers=128)}, H200, 0.0).launches[0]
     assert tiled.limits["latency"] < 0.6 * plain.limits["latency"]
+
+
+def test_other_code_has_no_fewer_instructions_for_its_registers(make) -> None:
+    """Only a tile that is fed from shared memory: unrolled loops take registers and save nothing."""
+
+    def issue(sites, registers: int) -> float:
+        busy = make.launch(sites, blocks=1056, warp_instructions=1056 * 8 * 1e4)
+        found = predict(make.profile(busy), {"k": Resources(registers=registers)}, H200, 0.0)
+        return found.launches[0].limits["issue"]
+
+    fed = [make.site(N, 0, space="shared", buffer="tile", sectors=0.0, wavefronts=N / 32)]
+    assert issue(fed, 96) < issue(fed, 32)
+    assert issue([], 96) == issue([], 32)
+    assert issue([make.site(N, 4)], 96) == issue([make.site(N, 4)], 32)
+
+
+def test_units_that_are_narrower_than_the_issue_bind(make) -> None:
+    """Population counts: 16 an SM and clock, so that 132 SMs take 2 cycles for each of a warp's."""
+
+    def time(**counts: float) -> float:
+        counted = make.launch([], blocks=1056, warp_instructions=1e7, arithmetic=Arithmetic(**counts))
+        return predict(make.profile(counted), {}, H200, 0.0).launches[0].limits["units"]
+
+    assert time() == 0.0
+    assert time(special=1e7) == pytest.approx(1e7 * 2 / 132 / H200.clock_ghz, rel=0.2)
+    assert time(doubles=1e7) < time(special=1e7)
+    assert time(divisions=1e7) == 0.0  # counted among the special ones where they are
+
+
+def test_arrays_that_the_compiler_keeps_in_registers_cost_nothing(make) -> None:
+    scattered = make.site(N, 32, space="local", buffer="local memory", unique_sectors=0.0, block_sectors=0.0)
+
+    def l1(**needs: int) -> float:
+        found = predict(make.profile(make.launch([scattered])), {"k": Resources(**needs)}, H200, 0.0)
+        return found.launches[0].limits["l1"]
+
+    assert l1() == l1(local_bytes=1200) > 0  # unknown, and a frame that holds it
+    assert l1(local_bytes=0) == 0
+    assert l1(local_bytes=176, spill_bytes=264) > l1(local_bytes=16, spill_bytes=24)  # 12 bytes of spills, rounded up
 
 
 def test_tensor_cores_bind_a_large_product_of_halves(make) -> None:
