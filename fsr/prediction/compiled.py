@@ -1,11 +1,12 @@
 """What the target's compiler makes of a recording that the CPU's code cannot show: loads that go past the L1, and
 divisions and functions by fast mathematics.
 
-``-Xptxas -dlcm=cg`` and ``__ldcg`` cache loads in the L2 only (PTX ISA, "Cache Operators"); loads through the
-read-only path (``ld.global.nc``: by ``__ldg``, or of what is ``const`` and ``__restrict__``; CUDA C++ Programming
-Guide, "Read-Only Data Cache Load Function") are none of theirs and stay in the L1. ``--use_fast_math`` divides and
-takes roots by a reciprocal and a product and calls the unit for special functions (the same guide, "Intrinsic
-Functions"); ``--prec-div=false`` and ``--prec-sqrt=false`` do the former.
+``-Xptxas -dlcm=cg`` and ``__ldcg`` cache loads in the L2 only, and lines that ``__ldcs`` brings are evicted first (PTX
+ISA, "Cache Operators"): neither is found in the L1 again. Loads through the read-only path (``ld.global.nc``: by
+``__ldg``, or of what is ``__restrict__`` and never written; CUDA C++ Programming Guide, "Read-Only Data Cache Load
+Function") are none that the flag speaks of and stay in the L1. ``--use_fast_math`` divides and takes roots by a
+reciprocal and a product and calls the unit for special functions (the same guide, "Intrinsic Functions");
+``--prec-div=false`` and ``--prec-sqrt=false`` do the former.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from fsr.records import Plan
 from fsr.source.parse import parse_kernels
 
 _L2_ONLY = re.compile(r"dlcm=c[gv]\b")
-_PAST = re.compile(r"\b__ld(?:cg|cv)\s*\(")
-_OTHERWISE = re.compile(r"\b__ld(?:g|ca|cs|lu)\s*\(")  # hints of their own, which the flag does not change
+_PAST = re.compile(r"\b__ld(?:cg|cv|cs)\s*\(")
+_OTHERWISE = re.compile(r"\b__ld(?:g|ca|lu)\s*\(")  # hints of their own, which the flag does not change
 _SHORT_RESTRICT = re.compile(r"\b__restrict\b")
 # Instructions of a recording that fast mathematics saves, of the 8 that a division or root counts for and the 12 of
 # a call (fsr.backends.host.instructions): two are left of the one, three of the other.
