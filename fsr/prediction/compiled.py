@@ -24,14 +24,18 @@ _L2_ONLY = re.compile(r"dlcm=c[gv]\b")
 _PAST = re.compile(r"\b__ld(?:cg|cv|cs)\s*\(")
 _OTHERWISE = re.compile(r"\b__ld(?:g|ca|lu)\s*\(")  # hints of their own, which the flag does not change
 _SHORT_RESTRICT = re.compile(r"\b__restrict\b")
+# What a text needs for FP64: the type's name or a literal of it. The host device does some of float16 in FP64.
+_DOUBLES = re.compile(r"[dD]ouble|(?<![\w.])(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?(?![\w.])")
 # Instructions of a recording that fast mathematics saves, of the 8 that a division or root counts for and the 12 of
 # a call (fsr.backends.host.instructions): two are left of the one, three of the other.
 _DIVISION_SAVES, _FUNCTION_SAVES = 6.0, 9.0
 
 
 def as_compiled(profile: AccessProfile, source: str, plan: Plan) -> AccessProfile:
-    """The recording of a plan whose kernels are ``source``, with its loads past the L1 marked and its instructions as
-    the plan's flags have them compiled."""
+    """The recording of a plan whose kernels are ``source``, with its loads past the L1 marked, its instructions as the
+    plan's flags have them compiled, and FP64 only where the text has it."""
+    if not _DOUBLES.search(source + " ".join(launch.entry for launch in plan.launches)):
+        profile = replace(profile, launches=tuple(_without_doubles(x) for x in profile.launches))
     text, flags = source.splitlines(), " ".join(plan.flags)
     everywhere = _L2_ONLY.search(flags) is not None
     if not everywhere and not _PAST.search(source):
@@ -71,6 +75,10 @@ def _read_only(source: str, plan: Plan) -> dict[str, frozenset[str]]:
                 arg for param, arg in pairs if isinstance(arg, str) and param.restrict
             }
     return found
+
+
+def _without_doubles(launch: LaunchProfile) -> LaunchProfile:
+    return replace(launch, arithmetic=replace(launch.arithmetic, doubles=0.0)) if launch.arithmetic.doubles else launch
 
 
 def _fast(launch: LaunchProfile, flags: Sequence[str]) -> LaunchProfile:

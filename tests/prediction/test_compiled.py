@@ -81,3 +81,19 @@ def test_fast_mathematics_saves_instructions(make) -> None:
 
     assert left() == left("--maxrregcount=64") == 10_000.0
     assert left("--use_fast_math") < left("--ftz=true", "--prec-div=false", "--prec-sqrt=false") < left()
+
+
+@pytest.mark.parametrize(
+    "load", ["(double)x[i]", "x[i] * 0.5", "x[i] + 1e-3", "x[i] + 2.", "cuCreal(z) + make_double2(1, 2).x"]
+)
+def test_fp64_is_what_the_text_has(make, load) -> None:
+    counted = make.profile(make.launch([], arithmetic=Arithmetic(doubles=100.0)))
+    assert as_compiled(counted, SOURCE.format(x="float*", load=load), plan()).launches[0].arithmetic.doubles == 100.0
+
+
+@pytest.mark.parametrize(
+    "load", ["x[i] * 0.5f", "x[i] + 1e-3f", "__hfma(x[i], x[i], x[i])", "x[i] * 2", "x2[i] + 0x1e3"]
+)
+def test_what_the_host_device_does_in_fp64_for_other_types_is_none(make, load) -> None:
+    counted = make.profile(make.launch([], arithmetic=Arithmetic(doubles=100.0)))
+    assert as_compiled(counted, SOURCE.format(x="half*", load=load), plan()).launches[0].arithmetic.doubles == 0.0
