@@ -226,12 +226,11 @@ class AccessSite:
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
     """Warp-level instructions of a launch that go at a rate of their own, judged from the CPU's code: ``special``, of
-    the unit for special functions (bits counted and found, reciprocals, roots, exponentials); ``bits``, logic, shifts
-    and products of integers; ``doubles``, of FP64. ``divisions``: of float32, roots among them, and ``functions``:
-    calls of float32 library functions, each several of the launch's instructions, fewer with fast mathematics."""
+    the unit for special functions (bits counted and found, reciprocals, roots, exponentials); ``doubles``, of FP64.
+    ``divisions``: of float32, roots among them, and ``functions``: calls of float32 library functions, each several of
+    the launch's instructions, fewer with fast mathematics."""
 
     special: float = 0.0
-    bits: float = 0.0
     doubles: float = 0.0
     divisions: float = 0.0
     functions: float = 0.0
@@ -242,7 +241,7 @@ class LaunchProfile:
     """What one launch did. ``warp_instructions``: estimated warp-level instructions of the whole grid (scaled),
     divergence included; ``barriers``, ``shuffles``: warp-level counts; blocks and threads as launched;
     ``tensor_operations``: multiplications and additions of tensor cores, each type's as many as halves take as long;
-    ``times``: how many launches of the plan it stands for."""
+    ``times``: how many launches of the plan it stands for; ``arithmetic``: instructions that are slower than others."""
 
     entry: str
     blocks: int

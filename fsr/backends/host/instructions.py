@@ -28,18 +28,12 @@ _INTEGER = 0.35
 # The recorder's own, and what looks at the addresses of inline PTX: a GPU spends nothing on them.
 _NO_WORK = ("__tsan", "__ubsan", "fsr_note", "fsr_shared_place", "fsr_global_check", "fsr_is_shared", "fsr_added")
 _LIBRARY = re.compile(r"<((?:exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|tanh|erf|erfc|sin|cos|sincos|cbrt)f?)@plt>")
-_CLEARS = re.compile(r"^(%\w+),\1$")
-_DOUBLE_FUNCTION, _DOUBLE_DIVISION = 20.0, 8.0
+_DOUBLE_FUNCTION, _DOUBLE_DIVISION = 20.0, 8.0  # FP64 instructions of a call, a polynomial, and of a quotient or root
 _CALL = 12.0  # a library function: exp, log, sin and the like are 8 to 20 SASS instructions
-
-
 # Of units narrower than the issue: bits are counted and found, and reciprocals, roots and functions begun, by the unit
-# for special functions; the rest are operations on the bits of integers, and those of FP64.
+# for special functions.
 _SPECIAL = re.compile(r"^(popcnt|lzcnt|tzcnt|bsr|bsf)")
 _DIVISION = re.compile(r"^v(div|sqrt)s[sd]$")
-_BITS = re.compile(
-    r"^(and|andn|or|xor|not|shl|shr|sar|shld|shrd|rol|ror|rorx|shlx|shrx|sarx|bswap|bextr|imul|mul|mulx)[lqwb]?$"
-)
 _DOUBLE = re.compile(r"^v(add|sub|mul|max|min|u?comi|cmp\w*|fn?m(add|sub)\d+|rounds?|cvt\w+2)sd$|^vcvtt?sd2")
 
 
@@ -51,7 +45,6 @@ class Block:
     function: int
     weight: float = 0.0
     special: float = 0.0
-    bits: float = 0.0
     doubles: float = 0.0
     divisions: float = 0.0
     functions: float = 0.0
@@ -120,8 +113,6 @@ def _count(block: Block, name: str, operands: str) -> None:
         block.special += 1.0
     elif _DOUBLE.match(name):
         block.doubles += 1.0
-    elif _BITS.match(name) and not _CLEARS.match(operands):
-        block.bits += 1.0
 
 
 def _weight(name: str, operands: str) -> float:
