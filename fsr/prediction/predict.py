@@ -34,6 +34,8 @@ _SCATTERED_DRAM = 0.6  # of that, when each request opens many DRAM pages
 _ISSUE_EFFICIENCY = 0.85
 _CYCLES_ALONE = 2.4  # a warp instruction, when its warp is alone: 4 to 5 cycles latency, two independent at a time
 _ORDINARY_REGISTERS, _MOST_INDEPENDENT = 48.0, 2.2  # at most one instruction a cycle
+_TILE_SAVING = 1.6  # [m] instructions that the CPU's code has and a register tile's GPU code has not
+_TILE_READS = 0.1  # of a tile's instructions read shared memory, at least: 0.12 to 0.3 of a product's
 _LOADS_IN_FLIGHT = 4.0  # of a loop: nvcc unrolls by four
 _ADDRESS_REGISTERS, _REGISTERS_PER_LOAD = 8.0, 2.0  # what is left of a thread's registers holds loads under way
 _HOISTING_REGISTERS = 24  # up to these, a loop that reads and writes does not read ahead of its writes
@@ -168,7 +170,7 @@ def _limits(
             + _CONSTANT_PASS_CYCLES * constant_conflicts(launch.sites)
         )
         / (busy * clock),  # a tile's neighbouring elements of shared memory are read together, by 16 bytes
-        "issue": (launch.warp_instructions + 2 * spilled) / (busy * issue_width * clock),
+        "issue": (_instructions(launch, tile) + 2 * spilled) / (busy * issue_width * clock),
         "atomics": _atomics_ns(launch.sites, target, busy),
         "latency": _path_ns(launch, needs.registers, target, traffic) * _waves(launch, occupied, target),
         "units": _units_ns(launch, target) / busy,
@@ -268,6 +270,14 @@ def _independence(registers: int | None) -> float:
     return min(_MOST_INDEPENDENT, max(1.0, (registers or 0) / _ORDINARY_REGISTERS))
 
 
+def _instructions(launch: LaunchProfile, tile: float) -> float:
+    """Warp instructions on the GPU. A register tile that is fed from shared memory saves some of the CPU's; other code
+    with as many registers, unrolled or jammed, does not."""
+    reads = sum(s.requests for s in launch.sites if s.space == "shared" and s.kind == "read")
+    fed = reads >= _TILE_READS * launch.warp_instructions
+    return launch.warp_instructions / (min(tile, _TILE_SAVING) if fed else 1.0)
+
+
 def _path_ns(launch: LaunchProfile, registers: int | None, target: Target, traffic: tuple[SiteTraffic, ...]) -> float:
     """How long one warp takes from its start to its end when nothing but its own latencies hold it back."""
     warps = launch.blocks * -(-launch.threads_per_block // target.warp_size)
@@ -279,7 +289,7 @@ def _path_ns(launch: LaunchProfile, registers: int | None, target: Target, traff
     waiting = max([waiting, *(t.latency_ns * min(1.0, t.site.requests / warps) for t in reads)])
     shared = sum(s.requests for s in launch.sites if s.space == "shared" and s.kind == "read")
     cycles = (
-        (launch.warp_instructions * _CYCLES_ALONE + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT) / tile
+        (_instructions(launch, tile) * _CYCLES_ALONE + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT) / tile
         + launch.shuffles * _SHUFFLE_CYCLES
         + launch.barriers * _BARRIER_CYCLES
     )
