@@ -1,7 +1,8 @@
 """Predicted against measured times: rank correlation per example, from the logs of runs on a GPU.
 
-    python benchmarks/correlation.py OUT_DIR --runs FSR_HOME/runs [--most 40] [--examples gemm,softmax] [--workers N]
+    python benchmarks/correlation.py OUT_DIR --runs FOLDER [--most 40] [--examples gemm,softmax] [--workers N]
 
+FOLDER: any that holds folders of runs (FSR_HOME/runs, or several benchmarks' output folders), at whatever depth.
 Needs no GPU: candidates and measured times come from the logs (events.jsonl), predictions from the host device. Logs
 hold every candidate; those of an older log are made again from the names of their moves, as far as the actions still
 give the same (their hashes say so). Of each example the
@@ -9,7 +10,8 @@ run with the most timed candidates counts; at most ``--most`` of them, spread ev
 
 OUT_DIR/correlation.json, written anew after each example: pairs, Spearman's rank correlation, and how far a ratio of
 two predictions is from the ratio of the measured times (what ERROR_FACTOR in fsr/prediction/predict.py stands for), as
-the factors that 50, 80, 90 and 95 % of the pairs stay within.
+the factors that 50, 80, 90 and 95 % of the pairs stay within; of pairs whose times differ by 10, 25 and 50 % and more,
+in how many the faster one is told.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ MOST = 40
 FEWEST = 20  # candidates an example needs for its correlation to count
 PREDICT_LIMIT_S = 120.0
 SHARES = (50, 80, 90, 95)
+APART = (10, 25, 50)  # percent
 
 
 @dataclass(frozen=True)
@@ -82,8 +85,11 @@ def read_run(folder: Path) -> Run | str:
     start = RunStart.read(folder)
     if start.baseline.timing is None or start.baseline.timing.basis is not Basis.MEASURED:
         return "its times are not measured"
-    path = next((p for p in (start.options.kernel, ROOT / "examples" / start.options.kernel.name) if p.exists()), None)
-    if path is None or text_digest(path.read_bytes()) != start.source:
+    name = start.options.kernel.name
+    here = [found for kept in ("examples", "benchmarks") for found in sorted((ROOT / kept).rglob(name))]
+    paths = (p for p in (start.options.kernel, *here) if p.is_file())
+    path = next((p for p in paths if text_digest(p.read_bytes()) == start.source), None)
+    if path is None:
         return f"the kernel {start.options.kernel.name} is not here as it was"
     kernel = load_kernel(path, start.options.entry)
     target = next((e["result"]["device"]["arch"] for e in events if e["kind"] == "end"), start.options.target)
@@ -145,7 +151,7 @@ def best_runs(folder: Path, wanted: Sequence[str]) -> tuple[dict[str, Run], dict
     """Of each kernel the run with the most timed candidates; and why other runs do not count."""
     best: dict[str, Run] = {}
     refused: dict[str, str] = {}
-    for each in sorted(p.parent for p in folder.glob("*/events.jsonl")):
+    for each in sorted(p.parent for p in folder.rglob("events.jsonl")):
         try:
             run = read_run(each)
         except Exception as fault:  # one log must not lose the others
@@ -243,6 +249,19 @@ def factors(errors: Sequence[float]) -> dict[str, float] | None:
     return {f"{share} %": round(math.exp(percentile(errors, share)), 3) for share in SHARES}
 
 
+def told(pairs: Sequence[tuple[float, float]]) -> dict[str, tuple[int, int]]:
+    """Of the pairs of (predicted, measured) times that lie so far apart: how many come in the right order, of how
+    many."""
+    found = {f"{percent} %": (0, 0) for percent in APART}
+    for (p, m), (q, n) in itertools.combinations(pairs, 2):
+        right = (p < q) == (m < n) and p != q
+        for percent in APART:
+            if max(m, n) >= (1 + percent / 100) * min(m, n):
+                yes, of = found[f"{percent} %"]
+                found[f"{percent} %"] = (yes + right, of + 1)
+    return found
+
+
 def compared(pairs: Sequence[tuple[float, float]], baseline: tuple[float, float] | None) -> dict[str, Any]:
     """Statistics of (predicted, measured) pairs; ``baseline`` is the original's pair."""
     logs = [math.log(p / m) for p, m in pairs]
@@ -253,7 +272,7 @@ def compared(pairs: Sequence[tuple[float, float]], baseline: tuple[float, float]
     return {
         "spearman": None if rho is None else round(rho, 3), "candidates": len(pairs), "enough": len(pairs) >= FEWEST,
         "predicted_over_measured": round(math.exp(middle), 3), "ratio_error": factors(between),
-        "speedup_error": factors([e for e in to_baseline if e > 0]),
+        "speedup_error": factors([e for e in to_baseline if e > 0]), "told": told(pairs),
     }  # fmt: skip
 
 
@@ -266,12 +285,12 @@ def correlated(run: Run, most: int, workers: int) -> dict[str, Any]:
     found, why = predictions(run, asked, workers)
     usable = [(p, m) for p, m in zip(found, asked, strict=True) if p is not None]
     base = next(((p, m.time_ns) for p, m in usable if m is original), None)
-    told = compared([(p, m.time_ns) for p, m in usable], base)
+    figures = compared([(p, m.time_ns) for p, m in usable], base)
     rows = [
         {"move": m.move, "actions": list(m.candidate.actions), "status": m.status, "measured_ns": m.time_ns,
          "predicted_ns": p} for p, m in usable
     ]  # fmt: skip
-    return told | {
+    return figures | {
         "run": run.name, "target": run.target, "timed": len(run.measured), "note": run.note, "not_predicted": why,
         "seconds": round(time.monotonic() - started, 1), "pairs": rows,
     }  # fmt: skip
@@ -288,7 +307,9 @@ def summary(examples: dict[str, dict[str, Any]]) -> dict[str, Any]:
     for example in examples.values():
         logs = [math.log(p["predicted_ns"] / p["measured_ns"]) for p in example.get("pairs", [])]
         pooled += [abs(a - b) for a, b in itertools.combinations(logs, 2)]
-    return {"median_spearman": middle, "examples_that_count": len(rhos), "ratio_error": factors(pooled)}
+    right = {key: tuple(map(sum, zip(*(e["told"][key] for e in examples.values() if "told" in e), strict=True)))
+             for key in (f"{percent} %" for percent in APART)} if examples else {}  # fmt: skip
+    return {"median_spearman": middle, "examples_that_count": len(rhos), "ratio_error": factors(pooled), "told": right}
 
 
 def write(out: Path, examples: dict[str, dict[str, Any]], refused: dict[str, str]) -> None:
@@ -303,7 +324,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Ends with 0 when at least one example could be compared, else 1."""
     parser = argparse.ArgumentParser(description="Predicted against measured times, from the logs of runs on a GPU.")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--runs", type=Path, required=True, help="folder of run folders: FSR_HOME/runs")
+    parser.add_argument("--runs", type=Path, required=True, help="folder that holds run folders, at whatever depth")
     parser.add_argument("--examples", help="names, separated by commas; all by default")
     parser.add_argument("--most", type=int, default=MOST, help="candidates of one example")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))

@@ -201,7 +201,8 @@ class AccessSite:
     the sum over requests of the largest number of lanes on one address. ``block_sectors``: distinct sectors of each
     block, summed over blocks: the traffic between L1 and L2 if the L1 kept what a block touched; ``lines``: 128-byte
     lines summed over requests. Both 0 where not recorded.
-    ``integers``: whether the buffer holds integers.
+    ``integers``: whether the buffer holds integers. ``past_l1``: whether loads ask the L2 at once, which the compiler
+    decides: see fsr.prediction.compiled.
     """
 
     line: int
@@ -219,6 +220,20 @@ class AccessSite:
     block_sectors: float = 0.0
     lines: float = 0.0
     integers: bool = False
+    past_l1: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """Warp-level instructions of a launch that go at a rate of their own, judged from the CPU's code: ``special``, of
+    the unit for special functions (bits counted and found, reciprocals, roots, exponentials); ``doubles``, of FP64.
+    ``divisions``: of float32, roots among them, and ``functions``: calls of float32 library functions, each several of
+    the launch's instructions, fewer with fast mathematics."""
+
+    special: float = 0.0
+    doubles: float = 0.0
+    divisions: float = 0.0
+    functions: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +241,7 @@ class LaunchProfile:
     """What one launch did. ``warp_instructions``: estimated warp-level instructions of the whole grid (scaled),
     divergence included; ``barriers``, ``shuffles``: warp-level counts; blocks and threads as launched;
     ``tensor_operations``: multiplications and additions of tensor cores, each type's as many as halves take as long;
-    ``times``: how many launches of the plan it stands for."""
+    ``times``: how many launches of the plan it stands for; ``arithmetic``: instructions that are slower than others."""
 
     entry: str
     blocks: int
@@ -239,6 +254,7 @@ class LaunchProfile:
     sites: tuple[AccessSite, ...]
     tensor_operations: float = 0.0
     times: int = 1
+    arithmetic: Arithmetic = Arithmetic()
 
 
 @dataclass(frozen=True, slots=True)

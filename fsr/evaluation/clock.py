@@ -14,6 +14,7 @@ import numpy as np
 
 from fsr.backends.protocol import AccessProfile, DeviceFault, TimedPrepared, can_time
 from fsr.contract.model import concrete_launches
+from fsr.emulator.elf import attached_source
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.timing import screen
@@ -21,6 +22,7 @@ from fsr.features.access import access_features
 from fsr.features.lifted import binary_features, launch_features
 from fsr.features.schema import Features
 from fsr.hardware.gpus import closest_target, target_of
+from fsr.prediction.compiled import as_compiled
 from fsr.prediction.evidence import bottlenecks
 from fsr.prediction.predict import Prediction, predict
 from fsr.records import Basis, Case, Fault, FaultKind, Plan, Resources, Timing
@@ -110,6 +112,7 @@ def record_and_predict(
     recorder = session.recorder()
     launches, buffers = place(session.contract, plan, case, data, some=True)
     profile = recorder.record(binaries.run, launches, buffers)
+    profile = as_compiled(profile, attached_source(binaries.run.data), plan)
     footprint = float(sum(b.array.nbytes for b in buffers))
     return predict(profile, binaries.resources, target_of(session.spec.target), footprint), profile
 

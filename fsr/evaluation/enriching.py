@@ -20,6 +20,7 @@ from fsr.features.instructions import mix
 from fsr.features.lifted import main_launch, text_features
 from fsr.features.schema import Binary, Features
 from fsr.hardware.gpus import closest_target
+from fsr.prediction.compiled import as_compiled
 from fsr.prediction.locals import with_locals_told
 from fsr.prediction.predict import predict
 from fsr.records import Case, Image
@@ -91,6 +92,7 @@ def _recorded(request: EnrichRequest) -> Enriched:
     case, data = DESK.inputs(spec)
     launches, buffers = place(spec.contract, candidate.plan, case, data, some=True)
     profile = DESK.recorder().record(built, launches, buffers, timeout_s=RECORD_S)
+    profile = as_compiled(profile, candidate.source, candidate.plan)
     gpu, footprint = closest_target(spec.target), float(sum(b.array.nbytes for b in buffers))
     prediction = predict(profile, request.binaries.resources, gpu, footprint)
     if not math.isfinite(prediction.time_ns):

@@ -155,8 +155,9 @@ def target_of(name: str) -> Target:
     if key in _ARCHES:
         return _ARCHES[key]
     flat = "".join(c for c in key if c.isalnum())
+    words = re.split(r"[^a-z0-9]+", key)  # of 'NVIDIA H100 80GB HBM3'
     for short, target in TARGETS.items():
-        if re.search(rf"{short}(?!\d)", flat):  # 'a40' is in 'A40', not in 'A4000'
+        if short in words or re.search(rf"{short}(?!\d)", flat):  # 'a40' is in 'A40', not in 'A4000'
             return target
     raise UsageError(
         f"no figures for the target {name!r}",

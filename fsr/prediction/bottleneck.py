@@ -42,6 +42,7 @@ def attribute(
     give("l2", {"uncoalesced": _excess(l2, sum(t.ideal_l2_sectors for t in traffic))})
     give("l1", _l1_shares(launch, traffic))
     give("issue", {"instructions": _memory_share(launch)})
+    give("units", {})
     give("tensor", {})
     give("atomics", {})
     give("latency", {"occupancy": _occupancy_share(launch, occupied, resident)})
@@ -51,7 +52,7 @@ def attribute(
 
 _PLAIN = {
     "dram": "bandwidth", "l2": "bandwidth", "l1": "instructions", "issue": "compute", "tensor": "compute",
-    "atomics": "atomics", "latency": "latency", "blocks": "launch",
+    "units": "compute", "atomics": "atomics", "latency": "latency", "blocks": "launch",
 }  # fmt: skip
 
 

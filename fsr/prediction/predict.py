@@ -5,14 +5,14 @@ DRAM and L2 bytes, the L1's and shared memory's data path, instruction issue, at
 path times the waves of blocks, which is what binds when too few warps are in flight (Little's law). The structure
 follows Hong and Kim, "An Analytical Model for a GPU Architecture", ISCA 2009, and Volkov, "Understanding Latency
 Hiding on GPUs", 2016; constants are named where they stand. Times rank candidates; they are no measurements. What a
-recording does not show is not in them: cache hints and compiler flags, unless they change registers or spills.
+recording does not show is not in them, but for what fsr.prediction.compiled adds of flags and hints.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.backends.protocol import AccessProfile, AccessSite, LaunchProfile
 from fsr.features.access import LINE, SECTOR, constant_conflicts, shared_passes
@@ -35,10 +35,14 @@ _ISSUE_EFFICIENCY = 0.85
 _CYCLES_ALONE = 2.4  # a warp instruction, when its warp is alone: 4 to 5 cycles latency, two independent at a time
 _ORDINARY_REGISTERS, _MOST_INDEPENDENT = 48.0, 2.2  # at most one instruction a cycle
 _TILE_SAVING = 1.6  # [m] instructions that the CPU's code has and a register tile's GPU code has not
+_TILE_READS = 0.1  # of a tile's instructions read shared memory, at least: 0.12 to 0.3 of a product's
 _LOADS_IN_FLIGHT = 4.0  # of a loop: nvcc unrolls by four
 _ADDRESS_REGISTERS, _REGISTERS_PER_LOAD = 8.0, 2.0  # what is left of a thread's registers holds loads under way
 _HOISTING_REGISTERS = 24  # up to these, a loop that reads and writes does not read ahead of its writes
 _TENSOR_EFFICIENCY = 0.85  # as of other instructions
+# Results an SM and clock ("Throughput of Native Arithmetic Instructions", CUDA C++ Programming Guide): of population
+# counts, leading zeros, reciprocals, roots, exponentials, logarithms.
+_SPECIAL_PER_CLOCK, _UNIT_EFFICIENCY = 16.0, 0.9
 _SHARED_CYCLES, _SHUFFLE_CYCLES, _BARRIER_CYCLES = 23.0, 23.0, 40.0  # Jia et al. 2018, Luo et al. 2024
 _SAME_ADDRESS_NS = 1.76  # [m] a lane of a global atomic on one address: 4.19 million float sums take 7.37 ms
 _SAME_ADDRESS_WARP_NS = 0.78  # [m] the same of a warp's sum of 4-byte integers: 262,144 of them take 204 us
@@ -52,6 +56,7 @@ _CONSTANT_PASS_CYCLES = 2.0  # each further word of a request: 119 million of an
 _SHARED_ATOMIC_CYCLES = 2.0  # [m] a lane of a shared atomic on one address
 _PARTIAL_WRITE = 2.9  # [m] an L2 sector written in part, against a whole one: a transpose by columns
 _BLOCK_START_NS = 0.62  # [m] one block after the other on the whole GPU: 131,072 blocks of streams take 82 us
+_FRAME_UNIT = 8  # bytes that a thread's frame of local memory is rounded up to
 _DRAIN = 0.1  # [m] a block's place falls free with its last warp: for each doubling beyond eight
 _WARP_START_NS = 200.0  # [m] from a block's place falling free to its warps' first load
 
@@ -109,6 +114,7 @@ def predict(profile: AccessProfile, resources: Mapping[str, Resources], target: 
 def _predict_launch(
     launch: LaunchProfile, needs: Resources, target: Target, warm: Mapping[str, float], *, first: bool
 ) -> LaunchPrediction:
+    launch = _with_arrays(launch, needs)
     shared = max(launch.shared_bytes, needs.static_shared_bytes or 0)
     occupied = occupancy(target, launch.threads_per_block, needs.registers, shared)
     resident = residency(launch, occupied, target)
@@ -124,6 +130,14 @@ def _predict_launch(
     return LaunchPrediction(
         launch.entry, overhead + body, overhead, limits, parts, occupied, resident, traffic, launch
     )  # fmt: skip
+
+
+def _with_arrays(launch: LaunchProfile, needs: Resources) -> LaunchProfile:
+    """The launch without accesses to local memory where the compiler keeps its arrays in registers: where the frame
+    that it tells of holds no more than spilled registers, each of which is stored and loaded once at least."""
+    if needs.local_bytes is None or needs.local_bytes > (needs.spill_bytes or 0) / 2 + _FRAME_UNIT:
+        return launch
+    return replace(launch, sites=tuple(s for s in launch.sites if s.space != "local"))
 
 
 # ---------------------------------------------------------------- limits
@@ -156,9 +170,10 @@ def _limits(
             + _CONSTANT_PASS_CYCLES * constant_conflicts(launch.sites)
         )
         / (busy * clock),  # a tile's neighbouring elements of shared memory are read together, by 16 bytes
-        "issue": (launch.warp_instructions / min(tile, _TILE_SAVING) + 2 * spilled) / (busy * issue_width * clock),
+        "issue": (_instructions(launch, tile) + 2 * spilled) / (busy * issue_width * clock),
         "atomics": _atomics_ns(launch.sites, target, busy),
         "latency": _path_ns(launch, needs.registers, target, traffic) * _waves(launch, occupied, target),
+        "units": _units_ns(launch, target) / busy,
         "tensor": launch.tensor_operations / (_tensor_rate(target) * busy),
         "blocks": launch.blocks * _BLOCK_START_NS,
     }
@@ -169,6 +184,13 @@ def _tensor_rate(target: Target) -> float:
     return target.tensor_flops_per_s * 1e-9 * target.mma_share * _TENSOR_EFFICIENCY / target.sm_count
 
 
+def _units_ns(launch: LaunchProfile, target: Target) -> float:
+    """What the busiest of the narrower units takes on one multiprocessor."""
+    did, lanes = launch.arithmetic, target.warp_size
+    cycles = max(did.special / _SPECIAL_PER_CLOCK, did.doubles / target.fp64_per_clock)
+    return cycles * lanes / _UNIT_EFFICIENCY / target.clock_ghz
+
+
 def _dram_ns(traffic: SiteTraffic, target: Target) -> float:
     scattered = traffic.site.sectors > 4.0 * max(traffic.site.requests, traffic.ideal_passes * 4.0)
     efficiency = _DRAM_EFFICIENCY * (_SCATTERED_DRAM if scattered and traffic.site.kind == "read" else 1.0)
@@ -176,11 +198,12 @@ def _dram_ns(traffic: SiteTraffic, target: Target) -> float:
 
 
 def _spills(launch: LaunchProfile, spill_bytes: int, target: Target) -> float:
-    """Warp accesses to spilled registers: each that stands in the code, as often as the kernel's loop goes round."""
+    """Warp accesses to spilled registers: each that stands in the code, as often as the kernel's loop goes round, but
+    no more than half of what is executed: a value that is brought back is for an instruction that uses it."""
     warps = launch.blocks * -(-launch.threads_per_block // target.warp_size)
     reads = max((s.requests for s in launch.sites if s.space == "global" and s.kind == "read"), default=0.0)
     rounds = max(1.0, launch.barriers / warps, reads / warps / _LOADS_IN_FLIGHT)
-    return spill_bytes / 4 * warps * rounds
+    return min(spill_bytes / 4 * warps * rounds, launch.warp_instructions / 2)
 
 
 def _l2_cost(traffic: SiteTraffic) -> float:
@@ -247,6 +270,14 @@ def _independence(registers: int | None) -> float:
     return min(_MOST_INDEPENDENT, max(1.0, (registers or 0) / _ORDINARY_REGISTERS))
 
 
+def _instructions(launch: LaunchProfile, tile: float) -> float:
+    """Warp instructions on the GPU. A register tile that is fed from shared memory saves some of the CPU's; other code
+    with as many registers, unrolled or jammed, does not."""
+    reads = sum(s.requests for s in launch.sites if s.space == "shared" and s.kind == "read")
+    fed = reads >= _TILE_READS * launch.warp_instructions
+    return launch.warp_instructions / (min(tile, _TILE_SAVING) if fed else 1.0)
+
+
 def _path_ns(launch: LaunchProfile, registers: int | None, target: Target, traffic: tuple[SiteTraffic, ...]) -> float:
     """How long one warp takes from its start to its end when nothing but its own latencies hold it back."""
     warps = launch.blocks * -(-launch.threads_per_block // target.warp_size)
@@ -258,11 +289,7 @@ def _path_ns(launch: LaunchProfile, registers: int | None, target: Target, traff
     waiting = max([waiting, *(t.latency_ns * min(1.0, t.site.requests / warps) for t in reads)])
     shared = sum(s.requests for s in launch.sites if s.space == "shared" and s.kind == "read")
     cycles = (
-        (
-            launch.warp_instructions * _CYCLES_ALONE / min(tile, _TILE_SAVING)
-            + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT
-        )
-        / tile
+        (_instructions(launch, tile) * _CYCLES_ALONE + shared * _SHARED_CYCLES / _LOADS_IN_FLIGHT) / tile
         + launch.shuffles * _SHUFFLE_CYCLES
         + launch.barriers * _BARRIER_CYCLES
     )

@@ -98,8 +98,10 @@ def launch_traffic(
         dram *= 1.0 - warm.get(site.buffer, 0.0) if first else 1.0 - hits.second_pass_l2
         l2 = site.sectors  # the L1 writes through and merges nothing
         if site.kind == "read":
-            l2 = _read_l2_sectors(site, own[site], distinct[site.buffer], hits)
-            if site.unique_sectors * SECTOR <= _KEPT_L1 * resident.l1_bytes:  # read by block after block on an SM
+            l2 = site.sectors if site.past_l1 else _read_l2_sectors(site, own[site], distinct[site.buffer], hits)
+            if (
+                not site.past_l1 and site.unique_sectors * SECTOR <= _KEPT_L1 * resident.l1_bytes
+            ):  # read by block after block on an SM
                 l2 = min(l2, site.unique_sectors * resident.sms)
         found.append(_demand(site, l2, min(dram, l2 * SECTOR), target))
     found += [_demand(s, 0.0, 0.0, target) for s in launch.sites if s.space == "local"]

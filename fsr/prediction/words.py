@@ -58,7 +58,8 @@ def _launch_words(launch: LaunchPrediction, target: Target) -> Iterator[str]:
 
 _RESOURCE_WORDS = {
     "dram": "DRAM", "l2": "L2", "l1": "L1 and shared memory", "issue": "instruction issue", "atomics": "atomics",
-    "tensor": "tensor cores", "latency": "waiting for data", "blocks": "starting blocks",
+    "tensor": "tensor cores", "units": "special functions and FP64", "latency": "waiting for data",
+    "blocks": "starting blocks",
 }  # fmt: skip
 
 

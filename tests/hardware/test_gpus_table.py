@@ -1,7 +1,7 @@
 import pytest
 
 from fsr.errors import UsageError
-from fsr.hardware.gpus import A100, H200, L40S, MI300X, RTX_4090, T4, TARGETS, closest_target, target_of
+from fsr.hardware.gpus import A100, H100, H200, L40S, MI300X, RTX_4090, T4, TARGETS, closest_target, target_of
 from fsr.hardware.limits import REGISTERS_PER_SM
 
 
@@ -10,7 +10,8 @@ from fsr.hardware.limits import REGISTERS_PER_SM
     [
         ("sm_90", H200), ("sm_90a", H200), ("H200", H200), ("NVIDIA H200", H200), ("sm_80", A100),
         ("NVIDIA A100-SXM4-80GB", A100), ("sm_89", RTX_4090), ("NVIDIA GeForce RTX 4090", RTX_4090),
-        ("NVIDIA L40S", L40S), ("Tesla T4", T4), ("gfx942", MI300X), ("AMD Instinct MI300X", MI300X),
+        ("NVIDIA H100 80GB HBM3", H100), ("NVIDIA A100 80GB PCIe", A100), ("NVIDIA L40S", L40S), ("Tesla T4", T4),
+        ("gfx942", MI300X), ("AMD Instinct MI300X", MI300X),
     ],
 )  # fmt: skip
 def test_targets_are_found_by_architecture_and_by_name(name, target) -> None:

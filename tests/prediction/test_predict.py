@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from fsr.backends.protocol import Arithmetic
 from fsr.features.schema import BOTTLENECKS
 from fsr.hardware.gpus import A100, H100, H200
 from fsr.prediction.predict import predict
@@ -69,10 +70,11 @@ def test_spills_in_a_loop_cost_as_often_as_it_goes_round(make) -> None:
     spills = {"k": Resources(registers=32, spill_bytes=400)}
 
     def l1(rounds: float) -> float:
-        loop = make.launch([], blocks=1024, barriers=rounds * warps)
+        loop = make.launch([], blocks=1024, barriers=rounds * warps, warp_instructions=1e5 * warps)
         return predict(make.profile(loop), spills, H200, 0.0).launches[0].limits["l1"]
 
     assert l1(64.0) == pytest.approx(64 * l1(1.0))
+    assert l1(10_000.0) == pytest.approx(l1(100_000.0))  # each is for an instruction that is executed
 
 
 def test_faster_memory_is_faster(make) -> None:
@@ -205,6 +207,46 @@ def test_a_register_tile_overlaps_with_itself(make) -> None:
     plain = predict(make.profile(alone), {"k": Resources(registers=32)}, H200, 0.0).launches[0]
     tiled = predict(make.profile(alone), {"k": Resources(registers=128)}, H200, 0.0).launches[0]
     assert tiled.limits["latency"] < 0.6 * plain.limits["latency"]
+
+
+def test_only_a_tile_fed_from_shared_memory_has_fewer_instructions_for_its_registers(make) -> None:
+    """Unrolled and jammed loops take registers and issue as much, a little shared memory or not."""
+    instructions = 1056 * 8 * 1e4
+
+    def issue(share: float, registers: int) -> float:
+        lanes = 32 * share * instructions
+        fed = make.site(lanes, 0, space="shared", buffer="tile", sectors=0.0, wavefronts=lanes / 32)
+        busy = make.launch([fed], blocks=1056, warp_instructions=instructions)
+        found = predict(make.profile(busy), {"k": Resources(registers=registers)}, H200, 0.0)
+        return found.launches[0].limits["issue"]
+
+    assert issue(0.2, 80) < issue(0.2, 32)
+    assert issue(0.05, 80) == issue(0.05, 32) == issue(0.0, 80)
+
+
+def test_units_that_are_narrower_than_the_issue_bind(make) -> None:
+    """Population counts: 16 an SM and clock, so that 132 SMs take 2 cycles for each of a warp's."""
+
+    def time(**counts: float) -> float:
+        counted = make.launch([], blocks=1056, warp_instructions=1e7, arithmetic=Arithmetic(**counts))
+        return predict(make.profile(counted), {}, H200, 0.0).launches[0].limits["units"]
+
+    assert time() == 0.0
+    assert time(special=1e7) == pytest.approx(1e7 * 2 / 132 / H200.clock_ghz, rel=0.2)
+    assert time(doubles=1e7) < time(special=1e7)
+    assert time(divisions=1e7) == 0.0  # counted among the special ones where they are
+
+
+def test_arrays_that_the_compiler_keeps_in_registers_cost_nothing(make) -> None:
+    scattered = make.site(N, 32, space="local", buffer="local memory", unique_sectors=0.0, block_sectors=0.0)
+
+    def l1(**needs: int) -> float:
+        found = predict(make.profile(make.launch([scattered])), {"k": Resources(**needs)}, H200, 0.0)
+        return found.launches[0].limits["l1"]
+
+    assert l1() == l1(local_bytes=1200) > 0  # unknown, and a frame that holds it
+    assert l1(local_bytes=0) == 0
+    assert l1(local_bytes=176, spill_bytes=264) > l1(local_bytes=16, spill_bytes=24)  # 12 bytes of spills, rounded up
 
 
 def test_tensor_cores_bind_a_large_product_of_halves(make) -> None:

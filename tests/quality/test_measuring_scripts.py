@@ -153,7 +153,7 @@ def test_throughput_takes_tilings_through_both_pools(tmp_path: Path) -> None:
     throughput.main([str(tmp_path), "--device", "host", "--most", "3", "--workers", "1"])
     told = json.loads((tmp_path / "throughput.json").read_text())
     assert (told["candidates"], sum(told["statuses"].values()), told["faults"]) == (3, 3, [])
-    assert set(told["statuses"]) <= {"correct", "slow"}
+    assert set(told["statuses"]) <= {"correct", "screened", "slow"}
     assert told["per_second"] == pytest.approx(3 / told["seconds"], rel=0.05)
     assert told["compile_seconds_summed"] > 0
     assert 0 < told["device_busy_share"] <= 1
@@ -195,6 +195,12 @@ def test_ratio_errors_are_factors_between_pairs() -> None:
     assert off["speedup_error"]["50 %"] == pytest.approx(2.0)
 
 
+def test_pairs_that_lie_apart_are_told_where_the_faster_one_is_predicted_faster() -> None:
+    told = correlation.told([(1.0, 100.0), (2.0, 105.0), (1.5, 130.0), (1.5, 200.0)])
+    assert told == {"10 %": (2, 5), "25 %": (2, 4), "50 %": (1, 3)}  # a tie is not told
+    assert correlation.compared([(1.0, 100.0), (2.0, 300.0)], None)["told"]["50 %"] == (1, 1)
+
+
 def test_the_candidates_that_are_predicted_spread_over_the_whole_range() -> None:
     def measured(i: int) -> Any:
         candidate = correlation.Candidate(f"// {i}", empty_plan())
@@ -217,7 +223,7 @@ def empty_plan() -> Any:
 
 @pytest.mark.parametrize("whole", [True, False], ids=["candidates in the log", "made again"])
 def test_a_log_becomes_pairs_of_predicted_and_measured(tmp_path: Path, whole: bool) -> None:
-    write_log(tmp_path / "runs" / "20260101-000000-stencil-0000", whole=whole)
+    write_log(tmp_path / "runs" / "bench-stencil" / "home" / "runs" / "20260101-000000-stencil-0000", whole=whole)
     (tmp_path / "runs" / "broken").mkdir()
     (tmp_path / "runs" / "broken" / "events.jsonl").write_text('{"kind": "start", "at": 0}\n')
     assert correlation.main([str(tmp_path / "out"), "--runs", str(tmp_path / "runs"), "--workers", "1"]) == 0
@@ -228,6 +234,7 @@ def test_a_log_becomes_pairs_of_predicted_and_measured(tmp_path: Path, whole: bo
     assert example["spearman"] >= 0.5
     assert [p["move"] for p in example["pairs"]].count("baseline") == 1
     assert "broken" in told["runs_left_out"]
+    assert set(told["summary"]["told"]) == {"10 %", "25 %", "50 %"}
 
 
 def write_log(folder: Path, *, whole: bool) -> None:

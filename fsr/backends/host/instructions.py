@@ -27,15 +27,27 @@ _DIVIDE = {"div": 16.0, "idiv": 20.0, "divl": 16.0, "idivl": 20.0, "divq": 40.0,
 _INTEGER = 0.35
 # The recorder's own, and what looks at the addresses of inline PTX: a GPU spends nothing on them.
 _NO_WORK = ("__tsan", "__ubsan", "fsr_note", "fsr_shared_place", "fsr_global_check", "fsr_is_shared", "fsr_added")
+_LIBRARY = re.compile(r"<((?:exp|exp2|exp10|expm1|log|log2|log10|log1p|pow|tanh|erf|erfc|sin|cos|sincos|cbrt)f?)@plt>")
+_DOUBLE_FUNCTION, _DOUBLE_DIVISION = 20.0, 8.0  # FP64 instructions of a call, a polynomial, and of a quotient or root
 _CALL = 12.0  # a library function: exp, log, sin and the like are 8 to 20 SASS instructions
+# Of units narrower than the issue: bits are counted and found, and reciprocals, roots and functions begun, by the unit
+# for special functions.
+_SPECIAL = re.compile(r"^(popcnt|lzcnt|tzcnt|bsr|bsf)")
+_DIVISION = re.compile(r"^v(div|sqrt)s[sd]$")
+_DOUBLE = re.compile(r"^v(add|sub|mul|max|min|u?comi|cmp\w*|fn?m(add|sub)\d+|rounds?|cvt\w+2)sd$|^vcvtt?sd2")
 
 
 @dataclass(slots=True)
 class Block:
-    """A basic block: the GPU instructions that it stands for, and where the function that it belongs to begins."""
+    """A basic block: the GPU instructions that it stands for, those of them that :class:`Arithmetic` tells apart, and
+    where the function that it belongs to begins."""
 
     function: int
     weight: float = 0.0
+    special: float = 0.0
+    doubles: float = 0.0
+    divisions: float = 0.0
+    functions: float = 0.0
 
 
 def blocks_of(image: bytes) -> dict[int, Block]:
@@ -75,10 +87,32 @@ def read_blocks(listing: str) -> dict[int, Block]:
             starts = True
             continue
         if block is not None:
-            blocks[block].weight += _weight(name, operands.partition("#")[0].strip())
+            _count(blocks[block], name, operands.partition("#")[0].strip())
             if _CHECK in operands:
                 checks.add(block)
     return {address: block for address, block in blocks.items() if address not in checks}
+
+
+def _count(block: Block, name: str, operands: str) -> None:
+    """Add an instruction to its block."""
+    block.weight += _weight(name, operands)
+    if name.startswith("call"):
+        function = _LIBRARY.search(operands)
+        if function is not None and function[1].endswith("f"):
+            block.special += 1.0
+            block.functions += 1.0
+        elif function is not None:
+            block.doubles += _DOUBLE_FUNCTION
+    elif _DIVISION.match(name):
+        block.special += 1.0
+        if name.endswith("sd"):
+            block.doubles += _DOUBLE_DIVISION
+        else:
+            block.divisions += 1.0
+    elif _SPECIAL.match(name):
+        block.special += 1.0
+    elif _DOUBLE.match(name):
+        block.doubles += 1.0
 
 
 def _weight(name: str, operands: str) -> float:

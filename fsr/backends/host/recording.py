@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from fsr.backends.host.arena import from_null
@@ -11,7 +11,15 @@ from fsr.backends.host.faults import describe
 from fsr.backends.host.instructions import Block, blocks_of
 from fsr.backends.host.prepared import HostPrepared, LoadedImage
 from fsr.backends.host.wide import Row, merge_wide, vector_sizes
-from fsr.backends.protocol import AccessProfile, AccessSite, BlockOrder, Coverage, DeviceFault, LaunchProfile
+from fsr.backends.protocol import (
+    AccessProfile,
+    AccessSite,
+    Arithmetic,
+    BlockOrder,
+    Coverage,
+    DeviceFault,
+    LaunchProfile,
+)  # fmt: skip
 from fsr.emulator.elf import attached_source, read_variables
 from fsr.records import OTHER_AT, ConcreteLaunch, Fault, FaultKind, Role
 
@@ -122,7 +130,8 @@ def _observed(prepared: HostPrepared, request: dict[str, Any], timeout_s: float)
 def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: LoadedImage) -> LaunchProfile:
     blocks = launch.grid[0] * launch.grid[1] * launch.grid[2]
     known = _blocks(loaded)
-    ran = ((known.get(pc - loaded.base), warps) for pc, warps in report["blocks"])
+    ran = [(known.get(pc - loaded.base), warps) for pc, warps in report["blocks"]]
+    counted = [(block, warps) for block, warps in ran if block]
     instructions = sum(warps * (block.weight if block else 4.0) for block, warps in ran)
     resources = loaded.image.resources.get(launch.entry)
     static = (resources.static_shared_bytes if resources else 0) or 0
@@ -131,8 +140,14 @@ def _profile(launch: ConcreteLaunch, report: Any, regions: Regions, loaded: Load
         sampled_blocks=report["executed"], shared_bytes=static + launch.shared_bytes,
         warp_instructions=instructions, barriers=report["barriers"], shuffles=report["warp_syncs"],
         sites=tuple(_sites(report["sites"], regions, loaded)), tensor_operations=report["tensor"],
-        times=launch.times,
+        times=launch.times, arithmetic=_arithmetic(counted),
     )  # fmt: skip
+
+
+def _arithmetic(ran: list[tuple[Block, float]]) -> Arithmetic:
+    """What the blocks of a launch did, each by as many warps."""
+    return Arithmetic(**{f.name: sum(warps * getattr(block, f.name) for block, warps in ran)
+                         for f in fields(Arithmetic)})  # fmt: skip
 
 
 def _blocks(loaded: LoadedImage) -> dict[int, Block]:

@@ -39,6 +39,20 @@ def test_weights_leave_out_copies_spills_and_instrumentation():
     assert read_blocks(LISTING.replace("    1251:\tidiv", copies)) == blocks
 
 
+def test_instructions_of_narrower_units_are_told_apart():
+    added = """    1253:\tpopcnt %eax,%eax
+    1253:\tvdivss %xmm1,%xmm0,%xmm0
+    1253:\tvfmadd231sd %xmm1,%xmm0,%xmm0
+    1253:\txor    %eax,%eax
+    1253:\trol    $0x7,%eax
+    1253:\tcall   2000 <expf@plt>"""
+    block = read_blocks(LISTING.replace("    1253:\tcall   2000 <expf@plt>", added))[0x1236]
+    assert (block.special, block.divisions, block.functions) == (3.0, 1.0, 1.0)
+    assert block.doubles == 1.0
+    plain = read_blocks(LISTING.replace("    1253:\tcall   2000 <expf@plt>\n", ""))[0x1236]
+    assert (plain.special, plain.divisions, plain.functions, plain.doubles) == (0.0, 0.0, 0.0, 0.0)
+
+
 def test_a_block_that_only_tells_of_a_failed_check_is_none():
     failed = "    125d:\tcall   3790 <__ubsan_handle_out_of_bounds>\n    125d:\tinc"
     assert set(read_blocks(LISTING.replace("    125d:\tinc", failed))) == {0x1236}
@@ -59,6 +73,18 @@ def test_a_loop_counts_as_often_as_the_slowest_lane_runs_it(record, compiler):
     }
     per_iteration = (counts[200] - counts[100]) / (2 * 1000)
     assert 3 <= per_iteration <= 15
+
+
+def test_a_recording_counts_the_instructions_of_narrower_units(record):
+    source = """__global__ void k(const unsigned* x, float* out, int n) {
+      unsigned bits = 0;
+      for (int i = 0; i < n; i++) bits += __popc(x[i * 32 + threadIdx.x]);
+      out[threadIdx.x] = 1.0f / bits;
+    }"""
+    made = record(source, "k", 2, 64, x=np.ones(4000, "u4"), out=np.zeros(64, "f4"), n=100).launches[0]
+    assert made.arithmetic.special == pytest.approx(2 * 2 * 101, rel=0.05)
+    assert made.arithmetic.divisions == pytest.approx(4)
+    assert made.arithmetic.doubles == made.arithmetic.functions == 0.0
 
 
 def test_lines_that_deal_in_vector_types():
