@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from fsr.analysis.calls import ATOMICS
 from fsr.analysis.types import aliases, integer_bytes, number_type
-from fsr.source.form import Binary, Call, Cast, Expr, ExprStmt, If, KernelForm, Name, OpaqueExpr, Return
+from fsr.source.form import Binary, Call, Cast, Expr, ExprStmt, If, KernelForm, Literal, Name, OpaqueExpr, Return
 from fsr.source.walk import Block, without_comments
 
 _SIZE = re.compile(r"sizeof\s*\(([\w\s:]+)\)")
@@ -37,7 +37,7 @@ def _chosen(body: Block, names: Mapping[str, str]) -> Block:
 
 
 def _bytes(e: Expr, names: Mapping[str, str]) -> int | None:
-    found = _SIZE.fullmatch(e.text.strip()) if isinstance(e, OpaqueExpr) else None
+    found = _SIZE.fullmatch(e.text.strip()) if isinstance(e, OpaqueExpr | Literal) else None
     return None if found is None else integer_bytes(number_type(found[1], names))
 
 
