@@ -7,7 +7,7 @@ were, so that places in the copy are places in the text.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -61,8 +61,13 @@ def with_head_decided(text: str, known: Mapping[str, str | None]) -> str:
 
 def with_all_decided(text: str, known: Mapping[str, str | None]) -> str:
     """The copy of a piece of a text, character for character as long. ``known``: what is defined ahead of it."""
+    return blanked_out(text, chain(*_no_code(text, known, of_compilers)))
+
+
+def blanked_out(text: str, ranges: Iterable[tuple[int, int]]) -> str:
+    """The copy, character for character as long, with blanks in some ranges, in which only line ends stay."""
     chars = list(text)
-    for start, end in chain(*_no_code(text, known, of_compilers)):
+    for start, end in ranges:
         chars[start:end] = [c if c in "\r\n" else " " for c in text[start:end]]
     return "".join(chars)
 

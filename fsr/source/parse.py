@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from fsr.source.blanks import blanks, one_head, readable, unqualified
 from fsr.source.form import KernelForm, OpaqueStmt, Param
-from fsr.source.inner_branches import by_architecture, by_the_text, with_all_decided
+from fsr.source.inner_branches import blanked_out, by_architecture, by_the_text, with_all_decided
 from fsr.source.items import Item, flat, parse_items
 from fsr.source.macros import Macro, expand, macro_words, qualifying, spelling, statement_macros
 from fsr.source.parse_statements import Reader, squeeze
@@ -111,11 +112,8 @@ def _functions(text: str, marker: str, others: Collection[str] = ()) -> dict[str
 def _as_compiled(code: str, items: Sequence[Item]) -> str:
     """The text as long, without branches in functions that are not compiled: by what the text itself defines, or on no
     GPU."""
-    chars, bodies = list(code), _bodies(items)
-    for group in by_the_text(code):
-        if any(start < group[0][0] and group[-1][1] <= end for start, end in bodies):
-            _blank(chars, group)
-    read = "".join(chars)
+    bodies = _bodies(items)
+    read = blanked_out(code, chain(*(group for group in by_the_text(code) if _within(group, bodies))))
     return _for_any_gpu(read, items) if "__CUDA_ARCH__" in read else read
 
 
@@ -123,23 +121,21 @@ def _bodies(items: Sequence[Item]) -> list[tuple[int, int]]:
     return [(item.body, item.end) for item in items if item.kind == "function" and item.body is not None]
 
 
-def _blank(chars: list[str], ranges: Sequence[tuple[int, int]]) -> None:
-    for start, end in ranges:
-        chars[start:end] = [c if c in "\r\n" else " " for c in chars[start:end]]
+def _within(group: Sequence[tuple[int, int]], bodies: Sequence[tuple[int, int]]) -> bool:
+    """Whether a conditional stands in a function."""
+    return any(start < group[0][0] and group[-1][1] <= end for start, end in bodies)
 
 
 def _for_any_gpu(code: str, items: Sequence[Item]) -> str:
     """The text as long, without branches in functions that no GPU compiles. As it is where conditionals elsewhere that
     ask for the GPU hold more than macros: what is declared there, nvcc's pass for the host would not find."""
-    bodies, chars = _bodies(items), list(code)
+    bodies, gone = _bodies(items), list[tuple[int, int]]()
     for group in by_architecture(code):
-        first, last = group[0][0], group[-1][1]
-        if not any(start < first and last <= end for start, end in bodies):
-            if any(t.kind not in ("directive", "comment") for t in tokenize(code[first:last])):
-                return code
-            continue
-        _blank(chars, group)
-    return "".join(chars)
+        if _within(group, bodies):
+            gone += group
+        elif any(t.kind not in ("directive", "comment") for t in tokenize(code[group[0][0] : group[-1][1]])):
+            return code
+    return blanked_out(code, gone)
 
 
 def _definition(

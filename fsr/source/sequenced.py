@@ -43,14 +43,14 @@ def apart(*exprs: Expr, span: Span | None = None) -> Apart:
                 return e
             (after if later else before).append(Assign(Name(found[0]), f"{found[1][0]}=", Literal("1"), span))
             return Name(found[0])
-        sure = chain((certain,), repeat(certain and not _chooses(e)))
+        sure = chain((certain,), repeat(certain and not chooses(e)))
         return with_parts(e, lambda part: without(part, next(sure)))
 
     found = tuple(without(e, True) for e in exprs)
     return Apart(found, tuple(before), tuple(after))
 
 
-def _chooses(e: Expr) -> bool:
+def chooses(e: Expr) -> bool:
     """Whether only its first operand is evaluated for certain, and before the others."""
     return isinstance(e, Ternary) or (isinstance(e, Binary) and e.op in ("&&", "||", ","))
 

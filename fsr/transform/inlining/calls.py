@@ -37,6 +37,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.mapping import map_expr, map_stmts, replace_stmt, with_exprs
 from fsr.source.parse import parse_device_functions
+from fsr.source.sequenced import chooses
 from fsr.source.walk import (
     BUILTINS,
     Block,
@@ -60,19 +61,8 @@ _MOST = 24  # calls, those of functions that are called by others among them
 _NAMED = re.compile(r"(?<![\w.])[A-Za-z_]")
 _OURS = "fsr_"  # helpers that candidates are given: reductions of a warp and the like
 _LONGEST = 400  # statements of what comes out
-_QUALIFIERS = frozenset(
-    [
-        "inline",
-        "__inline__",
-        "__forceinline__",
-        "__noinline__",
-        "static",
-        "const",
-        "constexpr",
-        "__device__",
-        "__host__",
-    ]
-)
+_QUALIFIERS = frozenset(["inline", "__inline__", "__forceinline__", "__noinline__", "static", "const", "constexpr",
+                         "__device__", "__host__"])  # fmt: skip
 
 
 def inlined(kernel: KernelForm, source: str) -> KernelForm:
@@ -200,8 +190,7 @@ def _calls(body: Block, functions: Mapping[str, _Function]) -> Iterator[tuple[St
 def _certain(e: Expr) -> Iterator[Call]:
     """The calls in an expression that are evaluated whenever it is, inner ones first."""
     parts = subexprs(e)
-    chooses = isinstance(e, Ternary) or (isinstance(e, Binary) and e.op in ("&&", "||", ","))
-    for part in parts[:1] if chooses else parts:
+    for part in parts[:1] if chooses(e) else parts:
         yield from _certain(part)
     if isinstance(e, Call):
         yield e
