@@ -22,6 +22,7 @@ from fsr.lifting.holes import without_hole
 from fsr.lifting.mirrored import orders
 from fsr.lifting.points import Ints, Mask, Points
 from fsr.lifting.refused import Refused
+from fsr.lifting.rounding import rounded_once
 from fsr.lifting.shifts import over_and_over, with_shifts
 from fsr.lifting.source_order import in_written_order, multiplied_order
 from fsr.lifting.steps import is_told, told_at
@@ -67,14 +68,7 @@ class Folding:
 
     def associative(self, op: str, points: Points, lists: Lists) -> Expr:
         """One expression of each sample's list of terms under an associative operation. Raises Refused."""
-        forms = self.fitter.forms
-        groups: dict[int, list[list[int]]] = {}
-        for n, items in enumerate(lists):
-            for k in items:
-                form = forms.skeleton(k)
-                if form not in groups:
-                    groups[form] = [[] for _ in lists]
-                groups[form][n].append(k)
+        groups = self.fitter.forms.grouped(lists)
         parts: list[Expr] = []
         uneven = op == "sum" and len(set(map(len, lists))) > 1
         for _, by in sorted(groups.items(), key=lambda g: (max(map(len, g[1])), g[0])):
@@ -84,6 +78,7 @@ class Folding:
         if op == "sum":
             parts = with_shifts(in_written_order(self.fitter.graph, parts, points, lists) if len(parts) > 1 else parts)
         order = multiplied_order(self.fitter.graph, parts, points, lists[0]) if op == "prod" else ()
+        parts = [rounded_once(p) for p in parts]
         return parts[0] if len(parts) == 1 else Op(op, tuple(parts), order)
 
     def _some_of(self, points: Points, by: Lists) -> list[Expr]:

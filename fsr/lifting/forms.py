@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
+
 from fsr.lifting.graph import LISTS, Graph
 from fsr.lifting.refused import Hopeless
 
@@ -16,6 +19,7 @@ class Forms:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._skeletons: dict[int, int] = {}
+        self._outlines: dict[int, int] = {}
         self._numbers: dict[object, int] = {}
         self._indices: dict[int, tuple[int, ...]] = {}
         self._held = 0
@@ -26,6 +30,34 @@ class Forms:
         if e not in self._skeletons:  # asked for again and again
             self._visit(e)
         return self._skeletons[e]
+
+    def outline(self, e: int) -> int:
+        """As the skeleton, but what is folded over one element alone, wherever it stands, is as a fold over many: the
+        first row of a causal softmax, whose maximum is its only element. Raises Hopeless."""
+        self.skeleton(e)
+        for k in self.graph.upward(e, self._outlines):
+            below = [self._outlines[o] for o in self.graph.operands(k)]
+            one = self.graph.terms[k][0] in LISTS and len(set(below)) == 1
+            self._outlines[k] = below[0] if one else self._number(self._shape(k, below))
+        return self._outlines[e]
+
+    def grouped(self, lists: Sequence[Sequence[int]]) -> dict[int, list[list[int]]]:
+        """The terms of each form in each of the lists; those of one outline together where each list has one of its
+        forms: what some lists fold over a single element of stands for itself there."""
+        groups: dict[int, list[list[int]]] = {}
+        for n, items in enumerate(lists):
+            for k in items:
+                groups.setdefault(self.skeleton(k), [[] for _ in lists])[n].append(k)
+        alike: dict[int, list[int]] = {}
+        for form, by in groups.items():
+            alike.setdefault(self.outline(next(items[0] for items in by if items)), []).append(form)
+        for first, *others in alike.values():
+            columns = list(zip(*(groups[f] for f in (first, *others)), strict=True))
+            if others and all(sum(map(bool, c)) == 1 for c in columns):
+                groups[first] = [list(chain(*c)) for c in columns]
+                for form in others:
+                    del groups[form]
+        return groups
 
     def indices(self, e: int) -> tuple[int, ...]:
         """All whole numbers in a term, in order; of a fold's terms of one form the least."""
@@ -38,14 +70,14 @@ class Forms:
             self._held += sum(len(self._indices[o]) for o in self.graph.operands(k))  # at most what it will have
             if self._held > _MOST:
                 raise Hopeless("expressions share so many parts that they cannot be written out")
-            self._skeletons[k] = self._number(self._shape(k))
+            self._skeletons[k] = self._number(self._shape(k, [self._skeletons[o] for o in self.graph.operands(k)]))
             self._indices[k] = self._vector(k)
 
     def _number(self, shape: object) -> int:
         return self._numbers.setdefault(shape, len(self._numbers))
 
-    def _shape(self, e: int) -> object:
-        x, below = self.graph.terms[e], [self._skeletons[k] for k in self.graph.operands(e)]
+    def _shape(self, e: int, below: Sequence[int]) -> object:
+        x = self.graph.terms[e]
         if x[0] == "const":
             return x
         if x[0] == "int":

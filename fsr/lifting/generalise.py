@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -145,18 +146,19 @@ class Generaliser:
         labels = [self.forms.skeleton(t) for t in terms]
         if len(set(labels)) == 1:
             raise why or Refused("forms differ")
-        try:
-            return self.cases(points, labels)
-        except Refused:
-            raise why or Refused(_CONSTANTS_APART) from None
+        outlines = [self.forms.outline(t) for t in terms]
+        for told in (outlines, labels) if 1 < len(set(outlines)) < len(set(labels)) else (labels,):
+            with suppress(Refused):
+                return self.cases(points, told)
+        raise why or Refused(_CONSTANTS_APART)
 
     def _all_of(self, op: str, terms: Sequence[int]) -> bool:
         """Whether what is no such operation may be one of length one or nought."""
         g = self.graph
-        inner = {self.forms.skeleton(k) for t in set(terms) if g.terms[t][0] == op for k in g.terms[t][1]}
+        inner = {self.forms.outline(k) for t in set(terms) if g.terms[t][0] == op for k in g.terms[t][1]}
         zero = op == "sum"
         return all(
-            g.terms[t][0] == op or (zero and g.is_value(t, 0.0)) or self.forms.skeleton(t) in inner for t in set(terms)
+            g.terms[t][0] == op or (zero and g.is_value(t, 0.0)) or self.forms.outline(t) in inner for t in set(terms)
         )
 
     def _items(self, op: str, t: int) -> list[int]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Container, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
+from fsr.lifting.casts import to_double, to_half, to_single
 from fsr.lifting.moments import collected
 from fsr.lifting.places import HUGE, place
 from fsr.lifting.running import added_to, clamped, joined, rescaled
@@ -32,6 +34,7 @@ class Graph:
         self.vanished = False  # whether one was met that did not
         self.annul = annul  # whether what a whole nought, which may be a place, is multiplied with is nought
         self.annulled = False  # whether some were met that are not
+        self.bfloats: set[int] = set()  # terms that were read as bfloat16, whatever else they are
         self.terms: list[Term] = []
         self._numbers: dict[Term, int] = {}
         self._depths: dict[int, int] = {}
@@ -402,28 +405,6 @@ def _peeled_exp2(g: Graph, a: int) -> int:
     return g.make("exp2", a)
 
 
-def _narrow(g: Graph, a: int) -> int:
-    """Casting to float: what was widened before, and the reciprocal root by way of double."""
-    x = g.terms[a]
-    if x[0] == "float64":
-        return int(x[1])
-    if x[0] == "div" and g.is_value(x[1], 1.0) and g.terms[x[2]][0] == "sqrt":
-        inner = g.terms[g.terms[x[2]][1]]
-        if inner[0] == "float64":
-            return g.make("rsqrt", inner[1])
-        if inner[0] == "int":
-            return g.make("rsqrt", g.integer(inner[1], "float32"))
-    if x[0] == "int":
-        return g.integer(x[1], "float32")
-    return g.make("float32", a)
-
-
-def _wide(g: Graph, a: int) -> int:
-    """Casting to double: a literal is one of that type."""
-    x = g.terms[a]
-    return g.const(x[1], "float64") if x[0] == "const" and x[2] == "float32" else g.make("float64", a)
-
-
 def _not(g: Graph, a: int, b: int) -> int:
     for one, other in ((a, b), (b, a)):
         x = g.terms[one]
@@ -445,6 +426,7 @@ _MAKERS: dict[str, Callable[..., int]] = {
     **{op: (lambda g, *args, _op=op: g.list_of(_op, args)) for op in ASSOCIATIVE},
     **{op: (lambda g, a, b, _op=op: g.compared(_op, a, b)) for op in ("gt", "ge", "lt", "le", "eq", "ne")},
     "neg": Graph.negated, "div": Graph.divided, "exp": Graph.exponential, "exp2": _peeled_exp2, "inv": Graph.inverse,
-    "select": Graph.selected, "not": Graph.opposite, "float32": _narrow, "float64": _wide, "xor": _not,
+    "select": Graph.selected, "not": Graph.opposite, "float32": to_single, "float64": to_double, "xor": _not,
+    "float16": partial(to_half, dtype="float16"), "bfloat16": partial(to_half, dtype="bfloat16"),
     "uno": _unordered, "ord": lambda g, a, b: g.opposite(_unordered(g, a, b)),
 }  # fmt: skip

@@ -12,6 +12,7 @@ from fsr.backends.host.tracer_calls import FIRST_NAMED
 from fsr.backends.host.tracing import ASIDE, KINDS, TYPES, Trace
 from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited
+from fsr.lifting.casts import as_stored
 from fsr.lifting.graph import LISTS, MOST_ORDERED, Graph
 from fsr.lifting.numbers import whole_number
 from fsr.lifting.refused import Refused, Unexplained
@@ -44,6 +45,7 @@ _CASTS = (
     "round_bfloat16",
 )
 
+_WIDENED = {"fpext": "float16", "widen_bfloat16": "bfloat16"}  # what they read, where that is a literal of 16 bits
 _WIDER = ("int64", "zext_int64")
 
 # What a view of a flat buffer is: its dimensions.
@@ -250,6 +252,9 @@ class Reader:
 
     def _operation(self, name: str, dtype: str, args: Sequence[int]) -> int:
         g = self.graph
+        if name in _WIDENED:
+            args = [as_stored(g, a, _WIDENED[name]) for a in args]
+            g.bfloats.update(args if name == "widen_bfloat16" else ())
         unsigned = self.signs.operation(name, dtype, tuple(args))
         if unsigned is not None:
             return unsigned

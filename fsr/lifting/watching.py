@@ -20,6 +20,7 @@ from fsr.contract.row_starts import RowStarts
 from fsr.expressions import evaluate, names
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.lifting.allowance import Allowance
+from fsr.lifting.casts import as_stored
 from fsr.lifting.graph import Graph
 from fsr.lifting.points import Mask
 from fsr.lifting.reading import Reader
@@ -319,18 +320,3 @@ def _made_of(graph: Graph, e: ast.expr, dtype: str, run: Run) -> int:
 def _is_one_value(a: Argument) -> bool:
     """Whether a buffer always arrives with one value in all elements."""
     return a.constraints.low is not None and a.constraints.low == a.constraints.high
-
-
-def as_stored(graph: Graph, term: int, dtype: str) -> int:
-    """What an element of that type is where a 16-bit integer was stored there: a literal of ``__half`` is its bits."""
-    x = graph.terms[term]
-    if dtype not in ("float16", "bfloat16"):
-        return term
-    if x[0] == "int" and x[2] == "int16":
-        bits = np.uint16(int(x[1]) & 0xFFFF)
-        value = bits.view(np.float16) if dtype == "float16" else np.uint32(int(bits) << 16).view(np.float32)
-        return graph.const(float(value), dtype)
-    if x[0] == "select":
-        sides = [as_stored(graph, int(k), dtype) for k in x[2:]]
-        return graph.selected(int(x[1]), *sides)
-    return term

@@ -89,8 +89,10 @@ def window(scene: Scene, along: str) -> Window | None:
         inner = folds_in(fold.body)
         if not _sums(scene, fold) or any(names_in(f) & {n for n, _ in fold.dims} for f in inner):
             return None
-        if groups and _alike(groups[-1][0], fold) and not set(groups[-1]) & set(inner):
-            groups[-1].append(fold)
+        after = max((n + 1 for n, group in enumerate(groups) if set(group) & set(inner)), default=0)
+        serving = next((group for group in groups[after:] if _alike(group[0], fold)), None)
+        if serving is not None:
+            serving.append(fold)
         else:
             groups.append([fold])
     walks = [_walk(scene, group, along) for group in groups]

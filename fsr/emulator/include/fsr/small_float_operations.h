@@ -30,8 +30,13 @@ inline FSR_H __hmax(FSR_H a, FSR_H b) { return FSR_H(fsr::maximum(a, b)); }
 inline FSR_H __hmin(FSR_H a, FSR_H b) { return FSR_H(fsr::minimum(a, b)); }
 inline bool __hisnan(FSR_H a) { return (float)a != (float)a; }
 inline int __hisinf(FSR_H a) { return (float)a == INFINITY ? 1 : (float)a == -INFINITY ? -1 : 0; }
+#ifdef FSR_TRACE
+inline FSR_H __hmax_nan(FSR_H a, FSR_H b) { return __hmax(a, b); }
+inline FSR_H __hmin_nan(FSR_H a, FSR_H b) { return __hmin(a, b); }
+#else
 inline FSR_H __hmax_nan(FSR_H a, FSR_H b) { return __hisnan(a) ? a : __hisnan(b) ? b : __hmax(a, b); }
 inline FSR_H __hmin_nan(FSR_H a, FSR_H b) { return __hisnan(a) ? a : __hisnan(b) ? b : __hmin(a, b); }
+#endif
 
 // ---- pairs, lane by lane
 #define FSR_PAIR_BINARY(name)                                    \
