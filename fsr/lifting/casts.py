@@ -2,17 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from fsr.lifting.graph import Graph
 
 _HALVES = ("float16", "bfloat16")
 
 
-def to_single(g: Graph, a: int) -> int:
+class Terms(Protocol):
+    """What is needed of a graph."""
+
+    terms: list[tuple[Any, ...]]
+    bfloats: set[int]
+
+    def make(self, *term: Any) -> int:
+        """The number of a term."""
+
+    def const(self, value: float, dtype: str) -> int:
+        """A literal."""
+
+    def integer(self, value: int, dtype: str) -> int:
+        """A whole number."""
+
+    def is_value(self, e: int, value: float) -> bool:
+        """Whether a term is that literal."""
+
+    def list_of(self, op: str, parts: Sequence[int]) -> int:
+        """An associative operation."""
+
+    def selected(self, c: int, a: int, b: int) -> int:
+        """A choice."""
+
+
+def to_single(g: Terms, a: int) -> int:
     """Casting to float: what was widened before, and the reciprocal root by way of double."""
     x = g.terms[a]
     if x[0] == "float64":
@@ -30,19 +53,19 @@ def to_single(g: Graph, a: int) -> int:
     return g.make("float32", a)
 
 
-def to_double(g: Graph, a: int) -> int:
+def to_double(g: Terms, a: int) -> int:
     """Casting to double: a literal is one of that type."""
     x = g.terms[a]
     return g.const(x[1], "float64") if x[0] == "const" and x[2] == "float32" else g.make("float64", a)
 
 
-def to_half(g: Graph, a: int, dtype: str) -> int:
+def to_half(g: Terms, a: int, dtype: str) -> int:
     """Casting to 16 bits: what was widened before, also the largest of such values, and a literal of no more digits."""
     kept = _kept(g, a, dtype)
     return g.make(dtype, a) if kept is None else kept
 
 
-def _kept(g: Graph, a: int, dtype: str) -> int | None:
+def _kept(g: Terms, a: int, dtype: str) -> int | None:
     """The value of 16 bits that a float is, to the bit; None where it may have more digits."""
     x = g.terms[a]
     if x[0] == "const" and x[2] == "float32" and _is_short(float(x[1]), dtype):
@@ -62,7 +85,7 @@ def _is_short(value: float, dtype: str) -> bool:
         return float(np.float16(value)) == value
 
 
-def as_stored(g: Graph, term: int, dtype: str) -> int:
+def as_stored(g: Terms, term: int, dtype: str) -> int:
     """What an element of that type is where a 16-bit integer was stored there: a literal of ``__half`` is its bits."""
     x = g.terms[term]
     if dtype not in _HALVES:

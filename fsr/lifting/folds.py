@@ -16,7 +16,7 @@ from fsr.computation.types import neutral, type_of
 from fsr.lifting.alternating import alternating, beside
 from fsr.lifting.clamped import Neighbour, neighbours, stopping
 from fsr.lifting.conditions import decision, value_of
-from fsr.lifting.forms import Forms
+from fsr.lifting.forms import FEWEST, Forms
 from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
 from fsr.lifting.mirrored import orders
@@ -30,7 +30,7 @@ from fsr.lifting.taps import Extents, by_taps
 
 Lists = Sequence[Sequence[int]]
 Places = Sequence[Sequence[tuple[int, ...]]]  # of each sample's terms
-_MOST_TAPS, _FEWEST = 32, 5
+_MOST_TAPS = 32
 _MOST_IN_BOX = 1 << 17  # points that a clipped fold may go over at sizes that are watched
 
 
@@ -94,7 +94,7 @@ class Folding:
         if all(c == 1 for c in counts) and op not in ("argmax", "argmin"):
             return [self.fitter.term(points.of([items[0] for items in by]))]
         try:
-            if max(counts) < _FEWEST:  # the sizes that are watched make every loop over one longer somewhere
+            if max(counts) < FEWEST:
                 raise Refused("a few terms")
             return [self.fold(op, points, by)]
         except Refused as why:
@@ -185,7 +185,7 @@ class Folding:
         ranks = {run: {x: n for n, x in enumerate(sorted(found))} for run, found in there.items()}
         of = [ranks[int(run)] for run in points.run]
         holes = [len(r) - len(items) for r, items in zip(of, vectors, strict=True)]
-        if max(holes) != 1 or max(map(len, of)) < _FEWEST:  # a single term that some elements lack is a condition
+        if max(holes) != 1 or max(map(len, of)) < FEWEST:  # a single term that some elements lack is a condition
             raise Refused("more than a hole")
         ranked = [[(r[v[along]],) for v in items] for r, items in zip(of, vectors, strict=True)]
         found = self._over(op, points, by, ranked, [[len(r)] for r in of])
@@ -195,7 +195,7 @@ class Folding:
     def _sometimes(self, op: str, points: Points, by: Lists) -> Expr:
         """A fold that some samples have no term of, under the condition that tells these apart. Raises Refused."""
         there = [bool(items) for items in by]
-        if all(there) or max(map(len, by)) < _FEWEST:
+        if all(there) or max(map(len, by)) < FEWEST:
             raise Refused("terms at every element")
         tree = decision(points, there, self.fitter.sizes)
         found = self.fold(op, points.where(np.array(there, bool)), [items for items in by if items])
@@ -221,7 +221,7 @@ class Folding:
                 if label not in parts:
                     parts[label] = [[] for _ in by]
                 parts[label][n].append(k)
-        if len(parts) < 2 or 2 * apart.sum() < len(points) or max(map(len, by)) < _FEWEST:
+        if len(parts) < 2 or 2 * apart.sum() < len(points) or max(map(len, by)) < FEWEST:
             raise Refused("one fold")
         kept = points.where(apart)
         return [
@@ -257,7 +257,7 @@ class Folding:
     def _clipped_from(self, op: str, points: Points, by: Lists) -> Fold:
         """A box as long as the buffers whose elements tell its points apart: a window of which every sample may lack
         something, being wider than what it goes over."""
-        if max(map(len, by)) < _FEWEST or op in ("argmax", "argmin"):
+        if max(map(len, by)) < FEWEST or op in ("argmax", "argmin"):
             raise Refused("a few terms")
         vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
         basis = _basis(max(vectors, key=len))

@@ -11,6 +11,7 @@ from fsr.lifting.refused import Hopeless
 # Whole numbers in all index vectors: terms share their parts, the vectors write them out. A chain of selections that
 # each name the one before twice would fill any memory.
 _MOST = 1 << 24
+FEWEST = 5  # terms that make a fold: the sizes that are watched make every loop over one longer somewhere
 
 
 class Forms:
@@ -19,7 +20,6 @@ class Forms:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._skeletons: dict[int, int] = {}
-        self._outlines: dict[int, int] = {}
         self._numbers: dict[object, int] = {}
         self._indices: dict[int, tuple[int, ...]] = {}
         self._held = 0
@@ -31,15 +31,27 @@ class Forms:
             self._visit(e)
         return self._skeletons[e]
 
-    def outline(self, e: int) -> int:
-        """As the skeleton, but what is folded over one element alone, wherever it stands, is as a fold over many: the
-        first row of a causal softmax, whose maximum is its only element. Raises Hopeless."""
-        self.skeleton(e)
-        for k in self.graph.upward(e, self._outlines):
-            below = [self._outlines[o] for o in self.graph.operands(k)]
-            one = self.graph.terms[k][0] in LISTS and len(set(below)) == 1
-            self._outlines[k] = below[0] if one else self._number(self._shape(k, below))
-        return self._outlines[e]
+    def outlines(self, terms: Sequence[int]) -> list[int]:
+        """As skeletons of terms that are compared, but what is folded over one element in some of them is as the fold
+        over many that it is in others: the first row of a causal softmax, whose maximum is its only element. Raises
+        Hopeless."""
+        below = list[int]()
+        known: dict[int, int] = {}
+        for t in dict.fromkeys(terms):
+            self.skeleton(t)
+            for k in self.graph.upward(t, known):
+                known[k] = 0
+                below.append(k)
+        folded = {self._skeletons[k] for k in below if self._is_fold(k)}
+        for k in below:
+            inner = [known[o] for o in self.graph.operands(k)]
+            one = self._skeletons[k] in folded and len(set(inner)) == 1
+            known[k] = inner[0] if one else self._number(self._shape(k, inner))
+        return [known[t] for t in terms]
+
+    def _is_fold(self, e: int) -> bool:
+        x = self.graph.terms[e]
+        return x[0] in LISTS and len(x[1]) >= FEWEST and len({self._skeletons[k] for k in x[1]}) == 1
 
     def grouped(self, lists: Sequence[Sequence[int]]) -> dict[int, list[list[int]]]:
         """The terms of each form in each of the lists; those of one outline together where each list has one of its
@@ -48,9 +60,16 @@ class Forms:
         for n, items in enumerate(lists):
             for k in items:
                 groups.setdefault(self.skeleton(k), [[] for _ in lists])[n].append(k)
+        return groups if all(all(by) for by in groups.values()) else self._alike(groups)
+
+    def _alike(self, groups: dict[int, list[list[int]]]) -> dict[int, list[list[int]]]:
+        """Groups with those of one outline together, where each list has a term of one of them."""
         alike: dict[int, list[int]] = {}
+        outlines = self.outlines([k for by in groups.values() for items in by for k in items])
         for form, by in groups.items():
-            alike.setdefault(self.outline(next(items[0] for items in by if items)), []).append(form)
+            count = sum(map(len, by))
+            alike.setdefault(outlines[0], []).append(form)
+            outlines = outlines[count:]
         for first, *others in alike.values():
             columns = list(zip(*(groups[f] for f in (first, *others)), strict=True))
             if others and all(sum(map(bool, c)) == 1 for c in columns):

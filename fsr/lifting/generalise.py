@@ -146,7 +146,7 @@ class Generaliser:
         labels = [self.forms.skeleton(t) for t in terms]
         if len(set(labels)) == 1:
             raise why or Refused("forms differ")
-        outlines = [self.forms.outline(t) for t in terms]
+        outlines = self.forms.outlines(terms)
         for told in (outlines, labels) if 1 < len(set(outlines)) < len(set(labels)) else (labels,):
             with suppress(Refused):
                 return self.cases(points, told)
@@ -154,12 +154,16 @@ class Generaliser:
 
     def _all_of(self, op: str, terms: Sequence[int]) -> bool:
         """Whether what is no such operation may be one of length one or nought."""
-        g = self.graph
-        inner = {self.forms.outline(k) for t in set(terms) if g.terms[t][0] == op for k in g.terms[t][1]}
-        zero = op == "sum"
-        return all(
-            g.terms[t][0] == op or (zero and g.is_value(t, 0.0)) or self.forms.outline(t) in inner for t in set(terms)
-        )
+
+        def among(forms: Mapping[int, int]) -> bool:
+            inner = {forms[k] for t in set(terms) if g.terms[t][0] == op for k in g.terms[t][1]}
+            return all(g.terms[t][0] == op or (zero and g.is_value(t, 0.0)) or forms[t] in inner for t in set(terms))
+
+        g, zero = self.graph, op == "sum"
+        every = [*{*terms, *(k for t in set(terms) if g.terms[t][0] == op for k in g.terms[t][1])}]
+        if among({t: self.forms.skeleton(t) for t in every}):
+            return True
+        return among(dict(zip(every, self.forms.outlines(every), strict=True)))
 
     def _items(self, op: str, t: int) -> list[int]:
         if self.graph.terms[t][0] == op:
