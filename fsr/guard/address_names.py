@@ -43,15 +43,17 @@ class Function:
 
 
 class Taken(NamedTuple):
-    """A kernel's parameter: whether it may be a pointer, or hold one; ``of`` which argument of the template it is."""
+    """A kernel's parameter: whether it may be a pointer, or hold one; ``of`` which argument of the template it is, and
+    ``default`` the type where none is given."""
 
     name: str
     pointer: bool
     of: int | None = None
+    default: str = ""
 
     def points(self, templates: Sequence[str]) -> bool:
         """The same where the template's arguments are these."""
-        told = templates[self.of] if self.of is not None and self.of < len(templates) else ""
+        told = templates[self.of] if self.of is not None and self.of < len(templates) else self.default
         return self.pointer and not is_number(told)
 
 
@@ -78,6 +80,7 @@ class Names:
         self.kernels: set[Key] = set()  # parameters of kernels
         self.dependent: set[str] = {"auto", "decltype(auto)"}
         self.scopes: list[dict[str, Key]] = [{}]
+        self.defaults: dict[Key, str] = {}  # types of templates' parameters where none is given
         self.lambdas: dict[Key, int] = {}  # of variables that hold one, where it stands
         self.extents: dict[Key, int | None] = {}  # elements of fields
         self.overlaid: set[Key] = set()  # fields of unions
@@ -102,13 +105,16 @@ class Names:
         """Of each kernel its parameters."""
         found = {}
         for function in (f for same in self.functions.values() for f in same if f.kernel):
-            templates = [name for _, name in function.templates]
             types = [(p.key[1], self.resolved(p.type)) for p in function.parameters]
-            found[function.name] = tuple(
-                Taken(name, self._may_point(t), templates.index(t.base) if _is_one_of(t, templates) else None)
-                for name, t in types
-            )
+            found[function.name] = tuple(self._taken(function, name, t) for name, t in types)
         return found
+
+    def _taken(self, function: Function, name: str, type_: Type) -> Taken:
+        templates = [written for _, written in function.templates]
+        if not _is_one_of(type_, templates):
+            return Taken(name, self._may_point(type_))
+        of = templates.index(type_.base)
+        return Taken(name, self._may_point(type_), of, self.defaults.get(function.templates[of], ""))
 
     def _may_point(self, type_: Type) -> bool:
         record = self.records.get(type_.base)
@@ -324,8 +330,11 @@ class Names:
         return function
 
     def _template_parameter(self, node: Node) -> Key:
-        name = declarator(node.child_by_field_name("declarator")).name or (node.named_children or [node])[-1]
+        told = node.child_by_field_name("name")  # where a default type follows
+        name = declarator(node.child_by_field_name("declarator")).name or told or (node.named_children or [node])[-1]
         key = (self.base + name.start_byte, text_of(name))
+        if (default := node.child_by_field_name("default_type")) is not None:
+            self.defaults[key] = text_of(default)
         if "type_parameter" not in node.type and key not in self.values:
             self.types[key] = Type(base_of(node.child_by_field_name("type")))
             self.values[key] = Value(constants=frozenset(), whole=True)

@@ -95,6 +95,19 @@ def test_a_number_of_a_templates_type_is_no_buffer(entry: str, taken: str, refus
     assert (fault is not None) == refused, fault
 
 
+@pytest.mark.parametrize(
+    ("entry", "default", "refused"),
+    [("k<float, float>", "float", False), ("k<float>", "float", False), ("k<float, float *>", "float", True),
+     ("k<float>", "float *", True)],
+)  # fmt: skip
+def test_types_that_templates_have_by_default(entry: str, default: str, refused: bool) -> None:
+    scaled = SCALED.replace("class T", f"class A, class T = {default}").replace("T x", "T x = 0")
+    plan = Plan((Launch(entry, ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))
+    plain = scaled.replace("T x = 0", "double x = 1e-9").replace("= x;", "= (float)x;")
+    fault = guard(Candidate(plain, plan), Candidate(scaled, plan))
+    assert (fault is not None) == refused, fault
+
+
 def test_it_is_the_same_with_other_spaces() -> None:
     own = "float (*f)(float) = sqrtf; y[0] = f(2);"
     asked = "if (((size_t)y >> 12 & 255) == 0x5a) return;"
