@@ -333,12 +333,19 @@ class Names:
         told = node.child_by_field_name("name")  # where a default type follows
         name = declarator(node.child_by_field_name("declarator")).name or told or (node.named_children or [node])[-1]
         key = (self.base + name.start_byte, text_of(name))
-        if (default := node.child_by_field_name("default_type")) is not None:
-            self.defaults[key] = text_of(default)
+        if told is not None:
+            self.defaults[key] = _default(node)
         if "type_parameter" not in node.type and key not in self.values:
             self.types[key] = Type(base_of(node.child_by_field_name("type")))
             self.values[key] = Value(constants=frozenset(), whole=True)
         return key
+
+
+def _default(node: Node) -> str:
+    """The type behind the sign of equality, with its stars, which the grammar leaves outside of the parameter."""
+    own, parent = text_of(node).partition("=")[2], node.parent
+    behind = "" if parent is None else text_of(parent).partition(own)[2]
+    return (own + behind.partition(",")[0].partition(">")[0]).strip()
 
 
 def _extent(written: str) -> int | None:
