@@ -101,7 +101,7 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
     if implicit and "values" in fields.data:
         raise fields.bad(f"{name} is a size, and has values", "min and max of the size", "values",
                          fix="remove values, or give the size another name")  # fmt: skip
-    dtype, lanes = _dtype(fields, param)
+    dtype = _dtype(fields, param)
     role = _role(fields, param)
     value = fields.limit("value", name if implicit else None, floating=is_floating(dtype))
     shape: tuple[str, ...] = ()
@@ -126,7 +126,15 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
             fix="write alignment = 16, say",
         )
     assert not isinstance(value, tuple)
-    return Argument(name, dtype, role, shape, value, max(alignment, natural_alignment(dtype, lanes)), constraints)
+    return Argument(
+        name,
+        dtype,
+        role,
+        shape,
+        value,
+        max(alignment, param.alignment if param is not None and param.pointer else 0),
+        constraints,
+    )
 
 
 def _require_single(fields: Fields, constraints: Constraints) -> None:
@@ -185,7 +193,7 @@ def _example(name: str, param: Parameter | None, sizes: set[str], seen: Seen) ->
     return f"{name} = {{low = 0, high = 1}}"
 
 
-def _dtype(fields: Fields, param: Parameter | None) -> tuple[str, int]:
+def _dtype(fields: Fields, param: Parameter | None) -> str:
     """The dtype stated, checked against the parameter's; the parameter's when none is stated."""
     stated = fields.text("dtype")
     if stated is not None and stated not in ALL_DTYPES:
@@ -194,7 +202,7 @@ def _dtype(fields: Fields, param: Parameter | None) -> tuple[str, int]:
             fix=did_you_mean(stated, ALL_DTYPES),
         )  # fmt: skip
     own = param.dtype if param is not None else None
-    if stated is not None and own is not None and stated != own:
+    if stated is not None and own is not None and stated != own and not (param is not None and param.record):
         raise fields.bad(
             f"the contract says that {fields.keys[-1]} is {stated}; the kernel declares {param.type if param else ''}",
             own, "dtype", fix="leave dtype out, or correct it",
@@ -207,14 +215,7 @@ def _dtype(fields: Fields, param: Parameter | None) -> tuple[str, int]:
             "a number, a pointer to numbers, or dtype = ... to say what the pointer holds",
             fix="add dtype, or wrap the kernel in one with plain parameters",
         )
-    return dtype, param.lanes if param is not None and stated is None else 1
-
-
-def natural_alignment(dtype: str, lanes: int) -> int:
-    """Bytes of alignment that the type itself promises beyond its element: 16 for float4; 0 for plain types."""
-    if lanes == 1:
-        return 0
-    return BY_DTYPE[dtype].bytes * (4 if lanes == 4 else 2 if lanes == 2 else 1)
+    return dtype
 
 
 def _role(fields: Fields, param: Parameter | None) -> Role:

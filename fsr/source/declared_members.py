@@ -6,9 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fsr.hardware.c_types import BY_DTYPE
+from fsr.source.integers import integer_of
 from fsr.source.tokens import Token, close_angle, close_of, spelt, split_commas
+from fsr.source.types import resolve_dtype
 
 _RECORDS = frozenset(("struct", "class", "union"))
+_WORD = re.compile(r"(?<!::)\b[A-Za-z_]\w*")
+_ALIGNS = ("alignas", "__align__", "__builtin_align__")
 _SKIPPED = frozenset(("using", "typedef", "friend", "static", "constexpr", "static_assert", "enum", "template"))
 
 
@@ -47,8 +52,11 @@ class Record:
 
     def meaning(self, type_: str) -> str:
         """A type with the names that have a meaning inside replaced."""
-        words = [self.meanings.get(word, word) for word in type_.split(" ")]
-        return " ".join(words)
+        for _ in range(8):  # a name of its own for a name of the template's
+            before, type_ = type_, re.sub(_WORD, lambda word: self.meanings.get(word[0], word[0]), type_)
+            if type_ == before:
+                break
+        return type_
 
 
 def members_of(tokens: Sequence[Token], name: str, given: Sequence[str]) -> Record:
@@ -65,7 +73,7 @@ def members_of(tokens: Sequence[Token], name: str, given: Sequence[str]) -> Reco
     close = close_of(tokens, brace)
     reading = _Body(name, private=tokens[start].text == "class", meanings=meanings)
     reading.read(tokens[brace + 1 : close])
-    alignment = _alignment(tokens[:brace], name)
+    alignment = _alignment(tokens[:brace], name, meanings)
     assignable = reading.bare or not reading.constructors
     return Record(
         name, tuple(reading.members), alignment, reading.constructors, assignable and not reading.fixed,
@@ -111,17 +119,31 @@ def _base(head: Sequence[Token], name: str) -> str:
     return spelt(words)
 
 
-def _alignment(head: Sequence[Token], name: str) -> int:
-    """The bytes of ``alignas(16)``, ``__align__(16)``; 1 where nothing is said."""
+def _alignment(head: Sequence[Token], name: str, meanings: Mapping[str, str]) -> int:
+    """The bytes of ``alignas(16)``, ``__align__(16)``, ``__attribute__((aligned(2 * sizeof(T))))``; 1 where nothing is
+    said."""
     for at, token in enumerate(head[:-1]):
-        if token.text in ("alignas", "__align__", "__builtin_align__") and head[at + 1].text == "(":
-            stated = spelt(head[at + 2 : close_of(head, at + 1)])
-            if not stated.isdigit() or int(stated) & (int(stated) - 1):
+        attribute = token.text == "__attribute__" and [t.text for t in head[at + 1 : at + 4]] == ["(", "(", "aligned"]
+        first = at + 3 if attribute else at
+        if (attribute or token.text in _ALIGNS) and first + 1 < len(head) and head[first + 1].text == "(":
+            stated = spelt(head[first + 2 : close_of(head, first + 1)])
+            found = _bytes(stated, meanings)
+            if found is None or found & (found - 1):
                 raise NotPlain(f"{name} is aligned to {stated!r}, which is no number here")
-            return max(1, int(stated))
+            return max(1, found)
         if token.text in ("__attribute__", "[") and at + 1 < len(head) and head[at + 1].text in ("(", "["):
             raise NotPlain(f"{name} has attributes that fsr does not read")
     return 1
+
+
+def _bytes(stated: str, meanings: Mapping[str, str]) -> int | None:
+    """A number of bytes in which sizes of numbers may stand; None for what is none."""
+
+    def size(found: re.Match[str]) -> str:
+        dtype, lanes = resolve_dtype(meanings.get(found[1], found[1]))
+        return found[0] if dtype is None else str(BY_DTYPE[dtype].bytes * lanes)
+
+    return integer_of(re.sub(r"sizeof\s*\(\s*([\w ]+?)\s*\)", size, stated), {})
 
 
 class _Body:
@@ -173,7 +195,8 @@ class _Body:
         if texts[0] == "typedef" and len(texts) > 2 and not {"(", "[", "{", "<"} & set(texts):
             self.meanings[texts[-1]] = spelt(part[1:-1])
             return
-        if texts[0] in _SKIPPED:
+        stop = next((i for i, x in enumerate(texts) if x in ("=", "(", "{")), len(texts))
+        if texts[0] in _SKIPPED or "static" in texts[:stop]:  # no part of what is passed
             return
         if texts[0] in _RECORDS and "{" in texts:
             raise NotPlain(f"{self.name} holds a {texts[0]} that is declared inside it")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.errors import SourceError
+from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.conditionals import taken
+from fsr.source.declared_members import NotPlain
 from fsr.source.entry import template_arguments
 from fsr.source.file import KernelFile
 from fsr.source.items import parameters_at, strip_head
 from fsr.source.pieces import Piece
+from fsr.source.structures import Structures
 from fsr.source.tokens import Token, close_angle, close_of, spelt, split_commas, tokenize
 from fsr.source.types import aliases_of, resolve_dtype
 
@@ -20,7 +24,9 @@ MOST_BYTES = 32_764  # of all parameters together: "Formal parameter space overf
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One kernel parameter. ``dtype``: NumPy name or 'bfloat16', of one lane; None when the type is none that fsr
-    can make values of (a struct, a texture, ``void *``). ``lanes``: 4 for float4. ``const``: the pointee is."""
+    can make values of (a texture, ``void *``, a struct of several types). ``lanes``: 4 for float4 and for a struct of
+    four floats. ``const``: the pointee is. ``alignment``: bytes, that its type promises beyond its element's; 0 for
+    none. ``record``: it points to structures, whose elements ``dtype`` tells."""
 
     name: str
     type: str
@@ -29,6 +35,8 @@ class Parameter:
     pointer: bool
     const: bool
     line: int
+    alignment: int = 0
+    record: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,8 @@ def signature(file: KernelFile, entry: str) -> Signature:
             f"a macro, {made}, makes parameters of {piece.qualified()}", expected="parameters in the kernel's own head",
             where=piece.where, fix=f"write what {made} stands for there",
         )  # fmt: skip
-    params = tuple(_parameter(part, piece, aliases) for part in parts)
+    structures = Structures(file.pieces, piece.namespaces, frozenset())
+    params = tuple(_of_elements(_parameter(part, piece, aliases), structures, bound) for part in parts)
     least = sum(8 if p.pointer else p.lanes for p in params)
     if least > MOST_BYTES:
         raise SourceError(
@@ -156,4 +165,22 @@ def _parameter(tokens: Sequence[Token], piece: Piece, aliases: Mapping[str, str]
         resolve_dtype(" ".join(words[:first_star]), aliases) if stars <= 1 and "&" not in words else (None, 1)
     )
     line = int(where.rsplit(":", 1)[1])
-    return Parameter(name, type_text, dtype, lanes, stars > 0, "const" in words[:first_star], line)
+    alignment = BY_DTYPE[dtype].bytes * {4: 4, 2: 2}.get(lanes, 1) if dtype is not None and lanes > 1 else 0
+    return Parameter(name, type_text, dtype, lanes, stars > 0, "const" in words[:first_star], line, alignment)
+
+
+def _of_elements(param: Parameter, structures: Structures, bound: Mapping[str, str]) -> Parameter:
+    """A pointer to structures as one to the elements that these hold, if they hold nothing else and of one type."""
+    if param.dtype is not None or param.type.count("*") != 1 or "&" in param.type:
+        return param
+    pointee = re.sub(r"\w+", lambda word: bound.get(word[0], word[0]), param.type.partition("*")[0])
+    try:
+        found = structures.read(pointee)
+    except NotPlain:
+        return param
+    dtypes = {leaf.dtype for leaf in found.leaves}
+    dtype = dtypes.pop() if len(dtypes) == 1 else None
+    if dtype is None or sum(leaf.bytes for leaf in found.leaves) != found.bytes:
+        return replace(param, alignment=found.alignment)
+    more = found.alignment if found.alignment > BY_DTYPE[dtype].bytes else 0
+    return replace(param, dtype=dtype, lanes=len(found.leaves), alignment=more, record=True)

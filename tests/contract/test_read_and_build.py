@@ -297,6 +297,42 @@ def test_vector_pointers_promise_their_alignment(type_, lanes, told):
     assert (argument.dtype, argument.alignment) == told
 
 
+PAIRS = """
+template <typename T> struct __attribute__((aligned(sizeof(T) * 2))) Pair {
+  typedef T part;
+  static const int parts = 2;
+  part re, im;
+  __device__ Pair() {}
+};
+typedef Pair<double> Pair64;
+struct Three { float x, y, z; };
+struct alignas(16) Mixed { int a; float b; };
+"""
+
+
+@pytest.mark.parametrize(
+    ("type_", "stated", "lanes", "told"),
+    [
+        ("Pair64", "", 2, ("float64", 16)),
+        ("Pair<float>", "", 2, ("float32", 8)),
+        ("Three", "", 3, ("float32", 0)),
+        ("Three", 'dtype = "int32", ', 3, ("int32", 0)),
+        ("Mixed", 'dtype = "int32", ', 2, ("int32", 16)),
+        ("float4", 'dtype = "float32", ', 4, ("float32", 16)),
+    ],
+)
+def test_structures_of_one_type_are_its_elements(type_, stated, lanes, told):
+    kernel = PAIRS + KERNEL.replace("const float *x", f"const {type_} *x")
+    argument = load_contract(block(GOOD.replace('shape = ["n"]}', f'{stated}shape = ["n", {lanes}]}}', 1), kernel))
+    assert (argument.argument("x").dtype, argument.argument("x").alignment) == told
+
+
+def test_structures_of_several_types_need_a_dtype():
+    kernel = PAIRS + KERNEL.replace("const float *x", "const Mixed *x")
+    with pytest.raises(ContractError, match="which fsr cannot make values of"):
+        load_contract(block(GOOD.replace('["n"]}', '["n", 2]}', 1), kernel))
+
+
 def test_a_fixed_size_and_minimal_sizes():
     contract = load_contract(block(GOOD.replace("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = 64")))
     assert (contract.sizes[0].minimum, contract.sizes[0].maximum, contract.sizes[0].timed) == (64, 64, (64,))

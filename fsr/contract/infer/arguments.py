@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.ranges import Reach
 from fsr.analysis.shapes import shape_of
-from fsr.contract.arguments import natural_alignment
 from fsr.contract.host import passed_number
 from fsr.contract.infer.finding import Finding
 from fsr.contract.model import Argument, Constraints
@@ -45,7 +44,7 @@ def argument(found: Finding, param: Parameter) -> Argument | None:
     extents = tuple(_as_written(p.text(), found.form) for p in shape)
     if param.lanes > 1:  # of a float4 the contract counts the elements
         extents = (*extents, str(param.lanes))
-    alignment = natural_alignment(param.dtype, param.lanes)
+    alignment = param.alignment
     return Argument(param.name, param.dtype, _role(found, param, accesses, shape), extents, None, alignment)
 
 
