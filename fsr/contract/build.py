@@ -144,6 +144,13 @@ def _sizes(top: Fields) -> tuple[Size, ...]:
 def _size(top: Fields, name: str, value: Any) -> Size:
     if isinstance(value, int) and not isinstance(value, bool):
         value = {"min": value, "max": value}
+    if isinstance(value, str) and set(re.findall(r"[A-Za-z_]\w*", value)) & top.table("sizes").keys():
+        raise Fields(top.raw, {}, "sizes", name).bad(
+            f"the size {name} is {value!r}, told by other sizes",
+            "sizes are what callers choose: a number, or {min = 1, max = 1024, timed = 1024}",
+            fix=f'leave it out of [sizes]; as an argument of the kernel: {name} = {{value = "{value}"}} in [args], and '
+            "elsewhere the expression itself",
+        )
     fields = Fields(top.raw, value, "sizes", name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise fields.bad(

@@ -140,6 +140,12 @@ def test_what_reads_through_it_is_told_so(tmp_path: Path) -> None:
     assert "kernel.cu:20" in refused.value.where
 
 
+def test_an_address_that_the_processor_does_not_tell_is_no_null_pointer(tmp_path: Path) -> None:
+    path = written(tmp_path, TEXT.replace("mask != nullptr && !mask[i]", "((const char *)x)[1ULL << 62]"))
+    with pytest.raises(BaselineError, match="an address that no memory can have"):
+        judge_own(RefineOptions(path, "host"))
+
+
 def test_a_launcher_holds_callers_to_it(tmp_path: Path) -> None:
     kernel = load_kernel(written(tmp_path, TEXT))
     forms = parse_kernels(kernel.baseline.source)

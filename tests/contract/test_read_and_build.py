@@ -333,6 +333,12 @@ def test_structures_of_several_types_need_a_dtype():
         load_contract(block(GOOD.replace('["n"]}', '["n", 2]}', 1), kernel))
 
 
+def test_a_size_that_others_tell_is_no_size():
+    with pytest.raises(ContractError, match="told by other sizes") as caught:
+        load_contract(block(GOOD.replace("[args]", 'm = "2 * n"\n[args]')))
+    assert 'm = {value = "2 * n"} in [args]' in caught.value.fix
+
+
 def test_a_fixed_size_and_minimal_sizes():
     contract = load_contract(block(GOOD.replace("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = 64")))
     assert (contract.sizes[0].minimum, contract.sizes[0].maximum, contract.sizes[0].timed) == (64, 64, (64,))

@@ -74,6 +74,10 @@ void on_signal(int number, siginfo_t* info, void* raw) {
                                    : kIllegalInstruction;
   fault->line = 0;
   fault->address = address;
+  if (memory && info->si_code == SI_KERNEL) {  // the processor tells no address
+    static const char why[] = "an address that no memory can have, or an access that is not aligned as its type promises";
+    std::memcpy(fault->text, why, sizeof why);
+  }
   fault->writes = memory && (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;
   fault->pc = pc - shared_segment.image < shared_segment.image_end - shared_segment.image ? pc - shared_segment.image : 0;
   fault->thread = fsr_thread;
