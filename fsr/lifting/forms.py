@@ -23,6 +23,9 @@ class Forms:
         self._numbers: dict[object, int] = {}
         self._indices: dict[int, tuple[int, ...]] = {}
         self._held = 0
+        self._folded: set[int] = set()  # skeletons of folds that some terms are
+        self._outlines: dict[int, int] = {}
+        self._outlined = 0  # how many of these were known when the outlines were found
 
     def skeleton(self, e: int) -> int:
         """A number that terms of one form share: whole numbers and the lengths of folds do not count. Raises Hopeless
@@ -32,26 +35,22 @@ class Forms:
         return self._skeletons[e]
 
     def outlines(self, terms: Sequence[int]) -> list[int]:
-        """As skeletons of terms that are compared, but what is folded over one element in some of them is as the fold
-        over many that it is in others: the first row of a causal softmax, whose maximum is its only element. Raises
+        """As skeletons of terms that are compared, but what is folded over one element in some is as the fold over
+        many that it is in others: the first row of a causal softmax, whose maximum is its only element. Raises
         Hopeless."""
-        below = list[int]()
-        known: dict[int, int] = {}
         for t in dict.fromkeys(terms):
             self.skeleton(t)
-            for k in self.graph.upward(t, known):
-                known[k] = 0
-                below.append(k)
-        folded = {self._skeletons[k] for k in below if self._is_fold(k)}
-        for k in below:
-            inner = [known[o] for o in self.graph.operands(k)]
-            one = self._skeletons[k] in folded and len(set(inner)) == 1
-            known[k] = inner[0] if one else self._number(self._shape(k, inner))
-        return [known[t] for t in terms]
+        if self._outlined != len(self._folded):
+            self._outlines, self._outlined = {}, len(self._folded)
+        return [self._outline(t) for t in terms]
 
-    def _is_fold(self, e: int) -> bool:
-        x = self.graph.terms[e]
-        return x[0] in LISTS and len(x[1]) >= FEWEST and len({self._skeletons[k] for k in x[1]}) == 1
+    def _outline(self, e: int) -> int:
+        if e not in self._outlines:
+            for k in self.graph.upward(e, self._outlines):
+                inner = [self._outlines[o] for o in self.graph.operands(k)]
+                one = self._skeletons[k] in self._folded and len(set(inner)) == 1
+                self._outlines[k] = inner[0] if one else self._number(self._shape(k, inner))
+        return self._outlines[e]
 
     def grouped(self, lists: Sequence[Sequence[int]]) -> dict[int, list[list[int]]]:
         """The terms of each form in each of the lists; those of one outline together where each list has one of its
@@ -59,7 +58,10 @@ class Forms:
         groups: dict[int, list[list[int]]] = {}
         for n, items in enumerate(lists):
             for k in items:
-                groups.setdefault(self.skeleton(k), [[] for _ in lists])[n].append(k)
+                form = self.skeleton(k)
+                if form not in groups:
+                    groups[form] = [[] for _ in lists]
+                groups[form][n].append(k)
         return groups if all(all(by) for by in groups.values()) else self._alike(groups)
 
     def _alike(self, groups: dict[int, list[list[int]]]) -> dict[int, list[list[int]]]:
@@ -91,6 +93,9 @@ class Forms:
                 raise Hopeless("expressions share so many parts that they cannot be written out")
             self._skeletons[k] = self._number(self._shape(k, [self._skeletons[o] for o in self.graph.operands(k)]))
             self._indices[k] = self._vector(k)
+            x = self.graph.terms[k]
+            if x[0] in LISTS and len(x[1]) >= FEWEST and len({self._skeletons[o] for o in x[1]}) == 1:
+                self._folded.add(self._skeletons[k])
 
     def _number(self, shape: object) -> int:
         return self._numbers.setdefault(shape, len(self._numbers))
