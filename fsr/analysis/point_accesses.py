@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fsr.analysis.accesses import Access, pointed
 from fsr.analysis.domain import Domain
 from fsr.analysis.types import is_integer
-from fsr.source.form import Assign, Binary, Declare, Expr, Index, Name, Unary
+from fsr.source.form import Assign, Binary, Declare, Expr, For, Index, Name, Unary
 from fsr.source.mapping import rewrite
 from fsr.source.walk import names_assigned, nodes
 
@@ -18,7 +18,8 @@ def once_set(found: Domain) -> dict[str, Expr]:
     """Integer and pointer locals of the core that are set once, with their values: what may be written out."""
     body = (*found.uniform, *found.core)
     written, values = set(names_assigned(body)), dict[str, Expr]()
-    seen: set[str] = set()
+    # What a loop counts may have the name of what another declares: which of them is meant depends on the place.
+    seen = {node.var for node in nodes(body) if isinstance(node, For)}
     for node in nodes(body):
         if isinstance(node, Declare):
             simple = node.init is not None and not node.dims and (is_integer(node.type) or node.type.endswith("*"))

@@ -92,6 +92,14 @@ POWER = PAIRS.replace('shape = ["n", 2]}\n// [launch]', 'shape = ["n"]}\n// [lau
     "y[2 * i] = re; y[2 * i + 1] = im;", "y[i] = re * re + im * im;"
 )
 
+CORRELATION = DEVIATION.replace('"float32", shape = ["taps"]}', '"float32", shape = ["n + taps - 1"]}').replace(
+    "float mean = all / taps, off = 0;", "float mean = all / taps, other = 0, off = 0, own = 0;\n"
+    "  for (int t = 0; t < taps; t++) other += c[i + t];\n  other /= taps;",
+).replace(
+    "off += fabsf(x[i + t] - mean) * c[t];",
+    "{ off += (x[i + t] - mean) * (c[i + t] - other); own += (c[i + t] - other) * (c[i + t] - other); }",
+).replace("y[i] = off / taps;", "y[i] = off + own;")  # fmt: skip
+
 COLOURS = (
     FLOATS.replace('dtype = "float32", shape = ["n + taps - 1"]', 'shape = ["n + taps - 1", 3]')
     .replace("const float *x", "const unsigned char *x").replace("float", "int")
@@ -139,8 +147,8 @@ def test_taps_along_a_line(runner, text):
 
 @pytest.mark.parametrize(
     ("text", "by_one", "packed"),
-    [(DEVIATION, 0, 2), (PAIRS, 1, 0), (POWER, 0, 1), (COLOURS, 0, 1)],
-    ids=["deviation", "pairs", "power", "colours"],
+    [(DEVIATION, 0, 2), (PAIRS, 1, 0), (POWER, 0, 1), (COLOURS, 0, 1), (CORRELATION, 0, 2)],
+    ids=["deviation", "pairs", "power", "colours", "correlation, in two walks"],
 )
 def test_several_sums_over_windows(runner, text, by_one, packed):
     """One needs what another gives, or they stand beside one another in a record."""
