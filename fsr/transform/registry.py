@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fsr.transform.all_kernels import OnAllKernels
 from fsr.transform.atomics.action import PRIVATE_BINS, REDUCE_ATOMICS
 from fsr.transform.atomics.segments import SegmentAtomics
 from fsr.transform.atomics.shared_atomics import SharedAtomics
@@ -88,4 +89,5 @@ def all_actions() -> tuple[Action, ...]:
     """Every action, stateless and shared."""
     anew = (*FROM_COMPUTATION, Restate(STRUCTURAL))
     structural, details = (tuple(map(Inlining, listed)) for listed in (STRUCTURAL, DETAILS))
-    return (*structural, *anew, OneLaunch(anew, structural, details), *details)
+    one_launch = OneLaunch(anew, structural, details)
+    return (*map(OnAllKernels, structural), *anew, one_launch, *map(OnAllKernels, details))
