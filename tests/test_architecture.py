@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.xdist_group("architecture")  # each file is read once
 
 ROOT = Path(__file__).parents[1]
 DAEMON = ROOT / "daemon"
@@ -45,9 +50,29 @@ DOORS_TO_THE_DAEMON = {"fsr/cli/daemon.py", "fsr/cli/report.py"}  # commands tha
 MOST_LINES, MOST_FUNCTION_LINES, MOST_PARAMETERS = 450, 60, 6
 
 
+@dataclass(frozen=True, slots=True)
+class Module:
+    """What the tests ask of a file: its lines; line and dotted name of every import of fsr or fsrd, wherever it
+    stands, relative ones too; the modules it imports from at its top; (line, name, lines, parameters but self) of
+    every function. Its tree is not kept: those of all files would be most of the process's objects."""
+
+    lines: int
+    imports: tuple[tuple[int, str], ...]
+    at_top: tuple[str | None, ...]
+    functions: tuple[tuple[int, str, int, int], ...]
+
+
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
+def module(path: Path) -> Module:
+    text = path.read_text()
+    tree = ast.parse(text)
+    nodes = list(ast.walk(tree))
+    return Module(
+        len(text.splitlines()),
+        tuple(_imported(nodes, dotted(path)[:-1])),
+        tuple(getattr(node, "module", None) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)),
+        tuple(_functions(nodes)),
+    )
 
 
 def part_of(path: Path) -> str:
@@ -61,19 +86,25 @@ def dotted(path: Path) -> tuple[str, ...]:
     return path.relative_to(DAEMON if DAEMON in path.parents else ROOT).with_suffix("").parts
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """(line, dotted name) of every import of fsr or fsrd, wherever it stands; relative ones too."""
-    package = dotted(path)[:-1]
-    for node in ast.walk(tree(path)):
+def _imported(nodes: list[ast.AST], package: tuple[str, ...]) -> Iterator[tuple[int, str]]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
-            module = ".".join(filter(None, [base, node.module]))
-            names = [f"fsr.{alias.name}" for alias in node.names] if module == "fsr" else [module]
+            origin = ".".join(filter(None, [base, node.module]))
+            names = [f"fsr.{alias.name}" for alias in node.names] if origin == "fsr" else [origin]
         else:
             continue
         yield from ((node.lineno, name) for name in names if name.split(".")[0] in ("fsr", "fsrd"))
+
+
+def _functions(nodes: list[ast.AST]) -> Iterator[tuple[int, str, int, int]]:
+    for node in nodes:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = len([a for a in args if a.arg not in ("self", "cls")])
+            yield node.lineno, node.name, (node.end_lineno or 0) - node.lineno + 1, count
 
 
 def name_of(path: Path) -> str:
@@ -87,7 +118,7 @@ def test_every_part_has_its_floor():
 
 def upward(path: Path) -> Iterator[str]:
     own = part_of(path)
-    for line, name in imports(path):
+    for line, name in module(path).imports:
         if name.split(".")[0] == "fsrd":
             continue
         other = [*name.split("."), ""][1]
@@ -103,43 +134,34 @@ def test_imports_run_one_way():
 
 
 def test_nothing_but_its_command_knows_the_daemon():
-    known = {name_of(path) for path in CORE for _, name in imports(path) if name.split(".")[0] == "fsrd"}
+    known = {name_of(path) for path in CORE for _, name in module(path).imports if name.split(".")[0] == "fsrd"}
     assert known <= DOORS_TO_THE_DAEMON
-    at_once = {
-        name_of(path)
-        for path in CORE
-        for node in tree(path).body
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "fsrd"
-    }
+    at_once = {name_of(path) for path in CORE for name in module(path).at_top if (name or "").split(".")[0] == "fsrd"}
     assert at_once == set()
 
 
 def test_the_ground_imports_nothing_of_fsr():
-    assert list(imports(ROOT / Path(*GROUND.split(".")).with_suffix(".py"))) == []
+    assert module(ROOT / Path(*GROUND.split(".")).with_suffix(".py")).imports == ()
 
 
 def test_only_the_top_reads_settings():
-    readers = {part_of(path) for path in CORE for _, name in imports(path) if name == "fsr.settings"}
+    readers = {part_of(path) for path in CORE for _, name in module(path).imports if name == "fsr.settings"}
     assert readers <= READERS_OF_SETTINGS
 
 
 def test_the_package_itself_imports_nothing():
     """`fsr lookup` answers in milliseconds: the API of the package is loaded on use."""
-    top = [node for node in tree(ROOT / "fsr" / "__init__.py").body if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert [getattr(node, "module", None) for node in top] == ["__future__"]
+    assert module(ROOT / "fsr" / "__init__.py").at_top == ("__future__",)
 
 
 def test_files_fit_on_a_few_screens():
-    sizes = {name_of(path): len(path.read_text().splitlines()) for path in MODULES}
+    sizes = {name_of(path): module(path).lines for path in MODULES}
     assert {name: lines for name, lines in sizes.items() if lines > MOST_LINES} == {}
 
 
 def test_functions_fit_on_a_screen():
     sizes = {
-        f"{name_of(path)}:{node.lineno} {node.name}": (node.end_lineno or 0) - node.lineno + 1
-        for path in MODULES
-        for node in ast.walk(tree(path))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        f"{name_of(path)}:{line} {name}": lines for path in MODULES for line, name, lines, _ in module(path).functions
     }
     assert {name: lines for name, lines in sizes.items() if lines > MOST_FUNCTION_LINES} == {}
 
@@ -153,7 +175,7 @@ def siblings(path: Path) -> Iterator[tuple[str, str, str]]:
     """(package, child, other child) of every import that crosses from one child of a package to another."""
     own = list(dotted(path))
     own = own[:-1] if own[-1] == "__init__" else own
-    for _, name in imports(path):
+    for _, name in module(path).imports:
         other = name.split(".")
         same = next((i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), len(own))
         if (same > 1 or own[0] == "fsrd" == other[0]) and same < min(len(own), len(other)):
@@ -186,14 +208,10 @@ def test_siblings_form_no_circle():
 def parameters(path: Path) -> Iterator[tuple[str, int]]:
     """Every function with more parameters than is allowed, self left aside; commands of the command line take one
     for each of their options."""
-    for node in ast.walk(tree(path)):
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
-        args = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
-        count = len([a for a in args if a.arg not in ("self", "cls")])
-        command = name_of(path).startswith("fsr/cli/") and node.name.endswith("_command")
+    for _, name, _, count in module(path).functions:
+        command = name_of(path).startswith("fsr/cli/") and name.endswith("_command")
         if count > MOST_PARAMETERS and not command:
-            yield f"{name_of(path)} {node.name}", count
+            yield f"{name_of(path)} {name}", count
 
 
 def test_functions_take_few_parameters():

@@ -50,6 +50,8 @@ class Definitions:
     def expand(self, e: Expr) -> Expr:
         """The expression with locals of ``values`` written out, all the way down."""
         for _ in range(_DEPTH):
+            if self.values.keys().isdisjoint(names_in(e)):
+                break
             new = map_expr(e, lambda x: self.values.get(x.text, x) if isinstance(x, Name) else x)
             if new == e:
                 break
@@ -59,7 +61,11 @@ class Definitions:
     def poly(self, e: Expr, constants: Mapping[str, int] = NO_CONSTANTS) -> Poly:
         """The polynomial of an integer expression, locals of ``values`` written out. ``constants``: macros and
         template parameters with their values."""
-        return polynomial(self.expand(e), {name: constant(value) for name, value in constants.items()})
+
+        def known(name: str) -> Poly | None:
+            return constant(constants[name]) if name in constants else None
+
+        return polynomial(self.expand(e), known)
 
 
 def definitions(kernel: KernelForm, functions: Functions = NO_FUNCTIONS) -> Definitions:

@@ -137,7 +137,7 @@ def _collect(terms: Iterable[tuple[Monomial, int]]) -> Poly:
 
 def constant(value: int) -> Poly:
     """The polynomial that is a number."""
-    return _collect([((), value)])
+    return Poly((((), value),) if value else ())
 
 
 def symbol(name: str) -> Poly:

@@ -42,6 +42,7 @@ def _draw(chance: random.Random, low: int, high: int) -> int:
     return chance.randint(low, high)
 
 
+@lru_cache(maxsize=4096)  # moves ask the same again, each of a hundred samples
 def always(contract: Contract, condition: str) -> bool:
     """Whether a size expression is true for every sampled assignment. False when it does not evaluate."""
     try:
@@ -58,6 +59,7 @@ def constant_of(contract: Contract, text: str) -> int | None:
     return found if found is not None and always(contract, f"({text}) == {found}") else None
 
 
+@lru_cache(maxsize=4096)
 def largest(contract: Contract, text: str) -> int | None:
     """The largest value of a size expression over the samples, the maximum of every size among them."""
     try:

@@ -30,11 +30,11 @@ def subject_of(text: str, **options: object) -> Subject:
 
 
 class Runner:
-    """Runs candidates on the host device, each compiled once."""
+    """Runs candidates on the host device, each compiled once. ``level``: how far, '-O1' or '-O2'."""
 
-    def __init__(self, device: HostDevice) -> None:
+    def __init__(self, device: HostDevice, level: str = "-O2") -> None:
         self.device, self.images = device, dict[Candidate, Image]()
-        self.toolchain = HostToolchain()
+        self.toolchain = HostToolchain(level=level)
 
     def image(self, candidate: Candidate) -> Image:
         """The compiled candidate; the test fails with the compiler's words when it does not compile."""

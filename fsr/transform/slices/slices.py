@@ -110,6 +110,7 @@ class SlicedBuffer(Places):
     followed = (If, Scope, For, While)
 
     def __init__(self, target: Target, param: Param, more: Mapping[str, int] | None = None) -> None:
+        self._polys: dict[int, tuple[Expr, Poly]] = {}  # of indices, by which they are: a place is looked at many times
         super().__init__(target, Declare(bare(param.type), param.name, None, (number(1),)), more)
         self.param, self.more = param, dict(more or {})
         self.given_places: list[Place] = []  # which functions are given
@@ -147,12 +148,15 @@ class SlicedBuffer(Places):
 
     def poly(self, e: Expr) -> Poly:
         """The polynomial of an index, what a loop's turn sets once written out too."""
-        return self.target.known.poly(self._expanded(e), self.known)
+        if id(e) not in self._polys:
+            self._polys[id(e)] = e, self.target.known.poly(self._expanded(e), self.known)
+        return self._polys[id(e)][1]
 
     def _expanded(self, e: Expr) -> Expr:
         for _ in range(_DEPTH):
-            e, before = substitute(self.target.known.expand(e), self._of_turns), e
-            if e == before:
+            e, before = self.target.known.expand(e), e
+            e = substitute(e, self._of_turns) if self._of_turns else e
+            if e is before or e == before:
                 break
         return e
 
@@ -173,11 +177,16 @@ class SlicedBuffer(Places):
                         found[s.name] = s.init
         return found
 
+    def pointed(self) -> bool:
+        """Whether pointers to the buffer are set once to a place in it; they are noted then."""
+        body = self.target.kernel.body
+        assigned = names_assigned(map_stmts(body, _of_names))
+        return self.param.name not in assigned.union(variables(body)) and self.follow(body, assigned)
+
     def found(self, *, any_places: bool = True) -> bool:
         """Whether all that the kernel does with the buffer is to touch elements, which are noted then."""
         body = self.target.kernel.body
-        assigned = names_assigned(map_stmts(body, _of_names))
-        if self.param.name in assigned.union(variables(body)) or not self.follow(body, assigned):
+        if not self.pointed():
             return False
         counted = {s.var for s in walk_stmts(body) if isinstance(s, For) and s.type is not None}
         moving = self.target.known.changed - counted

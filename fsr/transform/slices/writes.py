@@ -56,7 +56,7 @@ class _Writes:
 
     def __init__(self, found: Slices, values: Mapping[str, int]) -> None:
         self.found, self.buffer = found, SlicedBuffer(found.of.target, found.param, values)
-        self.buffer.found()
+        self.buffer.pointed()
         self.length, self.start = valued(found.length, values), valued(found.start, values)
         self._steps = 0
         self._heads: dict[int, list[Poly]] = {}  # of loops, by which they are

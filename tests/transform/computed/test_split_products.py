@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fsr.backends.host.device import open_host_device
 from fsr.computation.expression import Affine, Load, Op
 from fsr.transform.computed.action import FROM_COMPUTATION
 from tests.transform.computed.test_families import at, computed, over
 from tests.transform.computed.test_plans import attention, of_file, softmax_parts
 from tests.transform.computed.test_tensor import linear
-from tests.transform.conftest import subject_of
+from tests.transform.conftest import Runner, subject_of
 
 FAMILY = {action.name: action for action in FROM_COMPUTATION}
 MATRICES = """// /// fsr
@@ -56,6 +57,14 @@ def matrices(a_across, b_across):
         text = text.replace(f"{name}_PLACE", f"{place[dims[0]]} * {size[dims[1]]} + {place[dims[1]]}")
     product = Op("prod", (Load("a", at(*a), "float32"), Load("b", at(*b), "float32")))
     return computed(subject_of(text), {"y": over("sum", "c", product)}, ("n", "m", "c"))
+
+
+@pytest.fixture(scope="module")
+def runner():
+    """Tiles are unrolled, and executed once: to optimise them less takes a third of the time."""
+    device = open_host_device()
+    yield Runner(device, "-O1")
+    device.close()
 
 
 def drawn(subject, sizes, seed=3):
