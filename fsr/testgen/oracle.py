@@ -20,6 +20,7 @@ from fsr.contract.model import Contract
 from fsr.hardware.dtypes import doubled, float_limits, is_float
 from fsr.records import Case, Role
 from fsr.testgen.bounds import element_bounds
+from fsr.testgen.chunks import in_chunks
 from fsr.testgen.noise import Noise
 from fsr.testgen.parts import Part
 from fsr.testgen.reference import reference_outputs, widened_data
@@ -50,7 +51,6 @@ DRIFTING_RUNS = 3  # of those
 NOISY_RUNS = 6
 MORE_NOISY = 24  # where samples tell of any element that rounding decides if there is an answer: 2^-30 are missed
 NOISY_DOUBLES = 24  # where all is float64: a residue there is a few last bits or none, by chance of each run
-CACHED = 1 << 16  # elements that are worked on at a time: what stays in a cache
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
 
@@ -302,10 +302,27 @@ def _inside(contract: Contract, case: Case, name: str, array: Array, moved: Arra
     low, high = element_bounds(argument, case.size_map())
     found = moved
     if np.any(np.isfinite(low) | np.isfinite(high)):
-        with np.errstate(invalid="ignore", over="ignore"):
-            out = ((moved < low) | (moved > high)) & np.isfinite(array)
-            found = np.where(out, array - (moved - array), moved).astype(array.dtype, copy=False)
+        found = _turned_back(array, moved, low, high)
     return np.sort(found, axis=-1) if argument.constraints.sorted and array.ndim else found
+
+
+def _turned_back(array: Array, moved: Array, low: Array, high: Array) -> Array:
+    """What was moved beyond limits moved the other way; ``low`` and ``high``: of each element, or of all of them."""
+    found = np.empty(array.shape, array.dtype)
+    least, most = (np.broadcast_to(limit, array.shape) for limit in (low, high))
+    plain = not np.ndim(low) and not np.ndim(high)
+    rows = [a.reshape(-1) for a in (array, moved, found)]
+    ends = [least.reshape(-1), most.reshape(-1)] if not plain else []
+
+    def turn(part: slice) -> None:
+        before, behind = rows[0][part], rows[1][part]
+        first, last = (e[part] for e in ends) if ends else (low, high)
+        with np.errstate(invalid="ignore", over="ignore"):
+            out = ((behind < first) | (behind > last)) & np.isfinite(before)
+            rows[2][part] = np.where(out, before - (behind - before), behind)
+
+    in_chunks(array.size, turn)
+    return found
 
 
 def perturbation(dtype: np.dtype[Any]) -> float:
@@ -324,11 +341,13 @@ def _shaken(array: Array, step: float, rng: np.random.Generator, *, drifts: bool
         amounts = np.where(place, np.abs(amounts), -np.abs(amounts))
     shaken, flat = np.empty_like(array, order="C"), np.ascontiguousarray(array).reshape(-1)
     result, by = shaken.reshape(-1), amounts.reshape(-1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for at in range(0, array.size, CACHED):
-            part = slice(at, at + CACHED)
+
+    def shake(part: slice) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):
             # In float64 throughout: a step far below float32's own must not be lost.
             result[part] = (doubled(flat[part]) * (1.0 + step * by[part].astype(np.float64))).astype(array.dtype)
+
+    in_chunks(array.size, shake)
     return shaken
 
 
@@ -346,7 +365,14 @@ def _magnitude(first: Array) -> Array:
 
 def _change(first: Array, moved: Array) -> Array:
     """Of an element, its change under perturbation / perturbation; 0 where either answer is no number."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        change = np.abs(doubled(moved) - doubled(first)) / perturbation(first.dtype)
-    change[~np.isfinite(change)] = 0.0
-    return np.asarray(change)
+    change, unit = np.empty(first.shape), perturbation(first.dtype)
+    told, before, behind = change.reshape(-1), first.reshape(-1), moved.reshape(-1)
+
+    def compare(part: slice) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            found = np.abs(doubled(behind[part]) - doubled(before[part])) / unit
+        found[~np.isfinite(found)] = 0.0
+        told[part] = found
+
+    in_chunks(first.size, compare)
+    return change
