@@ -34,7 +34,7 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.loop_heads import has_continue
-from fsr.source.walk import base_name
+from fsr.source.walk import base_name, names_in
 
 INDENT = "    "
 WIDTH = 110
@@ -230,6 +230,8 @@ def _stepping_for(body: tuple[Stmt, ...], indent: int) -> str | None:
         case _:
             return None
     if name != target or has_continue(tuple(inner)) or test == Literal("true"):
+        return None
+    if names_in(update.value) & {s.name for s in inner if isinstance(s, Declare)}:  # the head does not see these
         return None
     pad = INDENT * indent
     header = f"for ({first_text}; {_condition(test)}; {_simple(update)})"

@@ -23,9 +23,10 @@ import numpy as np
 
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
-from fsr.hardware.dtypes import doubled, float_limits, is_float
+from fsr.hardware.dtypes import float_limits, is_float
+from fsr.hardware.host_memory import host_memory_bytes
 from fsr.records import Candidate, Case, Json, Role
-from fsr.testgen.chunks import in_chunks
+from fsr.testgen.elementwise import agree, broadcast, distances, holds, same_wildness, told, wide
 from fsr.testgen.families import OVERFLOWING
 from fsr.testgen.oracle import Expected
 from fsr.testgen.values import Array, same_bits
@@ -36,6 +37,7 @@ TIMES_LESS_ACCURATE = 4.0
 FLOOR_ULPS = {2: 1.0, 4: 32.0, 8: 32.0}
 ARRAY_ERROR_CAP = 16.0  # one freak element of the original must not widen the bound of all others
 SURELY = 0.75  # see _surely_right
+MEMORY_SHARE = 32  # of the host's memory, what bounds of one output may take to be kept
 OVERFLOWED_NEAR = 2.0**-7  # how near to the truth, relatively, counts where the original has no number at all
 NOTHING = 1e-40  # beneath which nobody tells a difference: the last bits of values that are denormal
 LOST = 0.5  # how far from the truth, relatively, an answer is none
@@ -117,8 +119,8 @@ def compare_baseline(contract: Contract, case: Case, expected: Expected) -> list
     for name, truth in (expected.precise or {}).items():
         got = expected.arrays[name]
         rel, absolute = tolerance(contract, case, got.dtype)
-        bound = absolute + 100.0 * rel * _broadcast(expected.scale[name], got) + 4.0 * expected.spread[name]
-        mismatch = _worst(name, got, truth, bound, ~_agree(got, truth, bound))
+        bound = absolute + 100.0 * rel * broadcast(expected.scale[name], got) + 4.0 * expected.spread[name]
+        mismatch = _worst(name, got, truth, bound, ~agree(got, truth, bound))
         if mismatch is not None:
             found.append(mismatch)
     return found
@@ -233,13 +235,13 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
         truth, bound = _bound(one)
         excused = _overflowed(one, got, want, truth, bound)
         lost = _lost(one, got, want, truth)
-        wrong, kind = ~_same_wildness(got, want) & ~excused & ~lost & ~never, "non-finite"
+        wrong, kind = ~same_wildness(got, want) & ~excused & ~lost & ~never, "non-finite"
         wrong &= ~_undecided(one, got, wrong)
         if not wrong.any():
-            wrong, kind = ~_agree(got, truth, bound) & np.isfinite(_wide(want)) & ~lost & ~never, "value"
+            wrong, kind = ~agree(got, truth, bound) & np.isfinite(wide(want)) & ~lost & ~never, "value"
             if wrong.any():
                 bound = _widest(one, bound)
-                wrong &= ~_agree(got, truth, bound) & ~_undecided(one, got, wrong)
+                wrong &= ~agree(got, truth, bound) & ~_undecided(one, got, wrong)
     wrong &= ~never
     if (wrong & left).any():
         wrong, kind = wrong & left, "unwritten"
@@ -256,39 +258,28 @@ def _surely_right(one: _Output, got: Array, want: Array, ignored: Array) -> bool
     relative, absolute = tolerance(
         one.contract, one.case, want.dtype, flushed=one.flushed, unordered=one.expected.unordered
     )
-    distance = _distance(got, want)
+    distance = distances(got, want)
     distance[ignored.reshape(-1)] = 0.0
     if not np.isfinite(distance).all():
         return False
     growing = one.expected.growing
     while True:
-        scale = _broadcast(growing.arrays[one.name], want).reshape(-1)
-        if (distance <= SURELY * (absolute + relative * scale)).all():
+        scale = broadcast(growing.arrays[one.name], want).reshape(-1)
+        if _near(distance, scale, relative, absolute):
             return True
         if not growing.grow():
             return False
 
 
-def _distance(got: Array, want: Array) -> Array:
-    """How far elements are apart, in float64 and one row; nought for equal ones and for two that are no numbers."""
-    own, other, distance = got.reshape(-1), want.reshape(-1), np.empty(got.size)
-
-    def measure(part: slice) -> None:
-        a, b = _wide(own[part]), _wide(other[part])
-        with np.errstate(invalid="ignore", over="ignore"):
-            apart = np.abs(a - b)
-        apart[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
-        distance[part] = apart
-
-    in_chunks(got.size, measure)
-    return distance
+def _near(distance: Array, scale: Array, relative: float, absolute: float) -> bool:
+    return holds(distance.size, lambda part: distance[part] <= SURELY * (absolute + relative * scale[part]))
 
 
 def _exact(got: Array, want: Array, slack: Array) -> Array:
     """Equality of bits; where the original itself varies or the contract allows an absolute error, that much."""
     same = same_bits(got, want)
     if is_float(got.dtype):
-        same |= np.isnan(_wide(got)) & np.isnan(_wide(want))
+        same |= np.isnan(wide(got)) & np.isnan(wide(want))
     if not slack.any():
         return same
     with np.errstate(invalid="ignore"):
@@ -298,7 +289,7 @@ def _exact(got: Array, want: Array, slack: Array) -> Array:
 def _apart(got: Array, want: Array) -> Array:
     """How far elements are apart; whole numbers to the last, where a double would not tell them apart."""
     if got.dtype.kind not in "iu":
-        return np.asarray(np.abs(_wide(got) - _wide(want)))
+        return np.asarray(np.abs(wide(got) - wide(want)))
     without_sign = np.dtype(f"u{got.dtype.itemsize}")
     high, low = (end(got, want).view(without_sign) for end in (np.maximum, np.minimum))
     return np.asarray(high - low, np.float64)
@@ -318,7 +309,7 @@ def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
     or one that is about as large as rounding makes them. Such an element is a residue of terms that are alike, whose
     sum rounds one way all along, which errors at random do not show; it is undecided as there is none of its root.
     ``wrong``: where that is asked; nowhere takes no runs."""
-    answer, found = _wide(got), np.zeros(got.shape, dtype=bool)
+    answer, found = wide(got), np.zeros(got.shape, dtype=bool)
     room = TIMES_LESS_ACCURATE * math.sqrt(CARRIED * _growth(_length(one.contract, one.case)))
     for noise in one.expected.noises() if wrong.any() else ():
         alike = ~np.isfinite(answer) | (np.abs(answer) <= room * noise.most[one.name])
@@ -329,15 +320,29 @@ def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
 
 
 def _bound(one: _Output, known_scale: Array | None = None) -> tuple[Array, Array]:
-    """The truth (float64) and the largest absolute error allowed, per element."""
+    """The truth (float64) and the largest absolute error allowed, per element; the same for all candidates of a case,
+    and so found out once."""
+    if known_scale is not None:
+        return _found_bound(one, known_scale)
+    kept = one.expected.bounds
+    key = (one.name, one.flushed)
+    if key not in kept:
+        found = _found_bound(one, None)
+        if sum(a.nbytes for a in found) > host_memory_bytes() // MEMORY_SHARE:
+            return found
+        kept[key] = found
+    return kept[key]
+
+
+def _found_bound(one: _Output, known_scale: Array | None) -> tuple[Array, Array]:
     name, expected = one.name, one.expected
-    want = _wide(expected.arrays[name])
+    want = wide(expected.arrays[name])
     relative, absolute = _floor(one, expected.arrays[name].dtype)
-    scale = _broadcast(expected.scale[name] if known_scale is None else known_scale, want)
+    scale = broadcast(expected.scale[name] if known_scale is None else known_scale, want)
     bound = absolute + relative * scale + TIMES_LESS_ACCURATE * np.asarray(expected.spread[name])
     if expected.precise is None:
         return want, 2.0 * bound  # two kernels err, the original and the candidate
-    truth = _wide(expected.precise[name])
+    truth = wide(expected.precise[name])
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(want - truth)
         error[~np.isfinite(error)] = 0.0
@@ -357,24 +362,22 @@ def _usual_relative_error(error: Array, scale: Array, absolute: float) -> float:
     return float(min(ratio.max(), ARRAY_ERROR_CAP * math.sqrt(float(np.mean(ratio * ratio)))))
 
 
-def _same_wildness(got: Array, want: Array) -> Array:
-    """Where both are finite, both NaN, or both the same infinity."""
-    a, b = _wide(got), _wide(want)
-    return np.asarray((np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b)) | (a == b))
-
-
 def _overflowed(one: _Output, got: Array, want: Array, truth: Array, bound: Array) -> Array:
     """Where the original overflowed on its way, though the answer in float64 is finite. A
     candidate that is near that answer is nearer to the truth than the original. Whether an overflow leaves an infinity,
     its negative, or NaN depends on the order of the terms, which the contract's ``sum_length`` says may vary."""
     if one.expected.precise is None:
         return np.zeros(got.shape, dtype=bool)
-    with np.errstate(over="ignore", invalid="ignore"):
-        on_its_way = ~np.isfinite(_wide(want)) & np.isfinite(truth)
-        excused = np.abs(_wide(got) - truth) <= np.maximum(bound, OVERFLOWED_NEAR * np.abs(truth))
-    if one.contract.tolerance.sum_length is not None:
-        excused |= ~np.isfinite(_wide(got))
-    return np.asarray(on_its_way & excused)
+    own, other, right = got.reshape(-1), want.reshape(-1), truth.reshape(-1)
+    most, varies = broadcast(bound, got).reshape(-1), one.contract.tolerance.sum_length is not None
+
+    def on_its_way(part: slice) -> Array:
+        a, b, true = wide(own[part]), wide(other[part]), right[part]
+        with np.errstate(over="ignore", invalid="ignore"):
+            excused = np.abs(a - true) <= np.maximum(most[part], OVERFLOWED_NEAR * np.abs(true))
+        return np.asarray(~np.isfinite(b) & np.isfinite(true) & (excused | (varies & ~np.isfinite(a))))
+
+    return told(got, on_its_way)
 
 
 def _lost(one: _Output, got: Array, want: Array, truth: Array) -> Array:
@@ -385,15 +388,9 @@ def _lost(one: _Output, got: Array, want: Array, truth: Array) -> Array:
     if one.expected.precise is None or one.case.family not in OVERFLOWING:
         return np.zeros(got.shape, dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
-        near = np.abs(_wide(want) - truth) <= LOST * np.abs(truth)
+        near = np.abs(wide(want) - truth) <= LOST * np.abs(truth)
     none = np.isfinite(truth) & ~near
-    return np.asarray(~np.isfinite(_wide(got)) & none.any())
-
-
-def _agree(got: Array, truth: Array, bound: Array) -> Array:
-    with np.errstate(invalid="ignore", over="ignore"):
-        a, b = _wide(got), _wide(truth)
-        return np.asarray((np.abs(a - b) <= bound) | (a == b) | (np.isnan(a) & np.isnan(b)))
+    return np.asarray(~np.isfinite(wide(got)) & none.any())
 
 
 def _worst(name: str, got: Array, truth: Array, bound: Array, wrong: Array, kind: str = "value") -> Mismatch | None:
@@ -402,8 +399,8 @@ def _worst(name: str, got: Array, truth: Array, bound: Array, wrong: Array, kind
     if count == 0:
         return None
     places = np.flatnonzero(wrong)
-    a, b = _wide(got).reshape(-1)[places], _wide(truth).reshape(-1)[places]
-    limit = _broadcast(bound, got).reshape(-1)[places]
+    a, b = wide(got).reshape(-1)[places], wide(truth).reshape(-1)[places]
+    limit = broadcast(bound, got).reshape(-1)[places]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         error = np.abs(a - b)
         excess = np.where(np.isfinite(error), error / np.maximum(limit, 1e-300), np.inf)
@@ -414,14 +411,6 @@ def _worst(name: str, got: Array, truth: Array, bound: Array, wrong: Array, kind
         name, kind, index, float(a[at]), float(b[at]), float(error[at]) if known else math.inf,
         float(limit[at]), count, got.size,
     )  # fmt: skip
-
-
-def _wide(array: Array) -> Array:
-    return doubled(array)
-
-
-def _broadcast(values: Array, like: Array) -> Array:
-    return np.broadcast_to(np.asarray(values, dtype=np.float64), like.shape)
 
 
 def _plain(value: float) -> Json:

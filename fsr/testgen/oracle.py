@@ -106,6 +106,7 @@ class Expected:
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
         self._noisier: list[Noise] = []
+        self.bounds: dict[object, tuple[Array, Array]] = {}  # what comparing finds out of it once: truth and bound
 
     @property
     def steady(self) -> bool:

@@ -243,6 +243,14 @@ def test_a_halving_loop_is_a_while_and_comes_back_as_for():
     assert isinstance(statement("for (int s = n; s > 0; s >>= 1) { if (s == 4) continue; n = s; }"), OpaqueStmt)
 
 
+def test_a_step_of_what_the_body_declares_stays_in_the_body():
+    form = kernel("{ int at = 0; while (2 * at < n) { int child = 2 * at + 1; x[at] = x[child]; at = child; } }")
+    text = emit_kernel(form)
+    assert "while (2 * at < n) {" in text
+    assert text.index("int child") < text.index("at = child;")
+    assert parse_kernels(text)["k"].body == form.body
+
+
 def test_statements():
     assert statement("if (n) return; else { n = 1; }") == If(
         Name("n"), (Return(),), (Assign(Name("n"), "=", Literal("1")),)

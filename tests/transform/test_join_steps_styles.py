@@ -349,7 +349,6 @@ def test_a_kernel_that_is_launched_elsewhere_stays(subject_from) -> None:
     [
         (GATE, "insert_zero(t, target)", "insert_zero(dim / 2 - 1 - t, target)"),  # another block's
         (GATE, "state[i1].x = a.x", "state[(int)a.x & 1].x = a.x"),  # data tell where
-        (GATE, ", alignment = 8", ""),
         (GATE, "float2 a = state[i0]", "float2 a = __ldg(&state[i0])"),
         (SWAPS, "if (x[i] > x[j]) swap_them", "if (x[i] > x[j]) j = (unsigned)x[j]; swap_them"),
         (SWAPS, "unsigned j = i + half;", "unsigned j = i + half; while (x[j] < 0 && j > half) j -= half;"),
