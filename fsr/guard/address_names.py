@@ -86,6 +86,7 @@ class Names:
         self.overlaid: set[Key] = set()  # fields of unions
         self.base = 0  # where the item begins that is read
         self.kernel = False  # whether that is a kernel
+        self.template: tuple[tuple[str, str], ...] = ()  # its template's parameters and their defaults, as written
         self.changed = False
         self.reading = 1  # how often the text has been read, this time with it
 
@@ -323,6 +324,10 @@ class Names:
             for child in parent.named_children:
                 if "parameter_declaration" in child.type:
                     function.templates.append(self._template_parameter(child))
+        if function.kernel and not function.templates:  # a macro or a condition in the head hides them from the grammar
+            for parameter, default in self.template:
+                function.templates.append((self.base, parameter))
+                self.defaults[self.base, parameter] = default
         self.scopes.pop()
         self.by_node[node.start_byte + self.base] = function
         if name:

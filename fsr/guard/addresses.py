@@ -21,7 +21,7 @@ from fsr.guard.places import NULL, NUMBER, WORDS, Misuse, Value, binary, constan
 from fsr.guard.pointed import FLOATS, Type, base_of, declarator, text_of
 from fsr.records import Plan
 from fsr.source.blanks import blanks, readable
-from fsr.source.entry import function_name, template_arguments
+from fsr.source.entry import function_name, template_arguments, template_parameters
 from fsr.source.items import flat, parse_items
 from fsr.source.parse import syntax_tree
 
@@ -91,6 +91,7 @@ def _settled(names: Names, code: str) -> dict[int, str]:
             piece = code[item.start : item.end]
             pieces.append((item.start, syntax_tree(readable(blanks(piece)[0]))))
             names.base, names.kernel = item.start, "__global__" in item.head
+            names.template = tuple(template_parameters(piece))
             names.collect(pieces[-1][1])
     for names.reading in range(1, _ROUNDS + 1):
         names.changed = False

@@ -34,3 +34,17 @@ def template_arguments(entry: str) -> list[str]:
         return []
     close = close_angle(tokens, at) or len(tokens) - 1
     return [spelt(part) for part in split_commas(tokens[at + 1 : close])]
+
+
+def template_parameters(head: str) -> list[tuple[str, str]]:
+    """Name and default ('' for none) of each parameter of a definition that begins with ``template <...>``; [] for
+    others."""
+    tokens = [t for t in tokenize(head) if t.kind != "directive"]
+    close = close_angle(tokens, 1) if [t.text for t in tokens[:2]] == ["template", "<"] else None
+    found = list[tuple[str, str]]()
+    for part in split_commas(tokens[2:close]) if close else ():
+        texts = [t.text for t in part]
+        equals = texts.index("=") if "=" in texts else len(texts)
+        names = [t.text for t in part[:equals] if t.kind == "name"]
+        found.append((names[-1] if names else "", spelt(part[equals + 1 :])))
+    return found

@@ -108,6 +108,25 @@ def test_types_that_templates_have_by_default(entry: str, default: str, refused:
     assert (fault is not None) == refused, fault
 
 
+@pytest.mark.parametrize(
+    ("entry", "taken", "refused"),
+    [("k<float, float>", "float", False), ("k<int>", "float", False), ("k<int, float *>", "unsigned long long", True)],
+)
+def test_conditions_and_macros_in_the_head_hide_no_template(entry: str, taken: str, refused: bool) -> None:
+    own = """#define LOOP(i, n) for (int i = threadIdx.x; i < (n); i += blockDim.x)
+template <typename D, typename T = float>
+__global__ void
+#if __CUDA_ARCH__ >= 320
+__launch_bounds__(256)
+#endif
+k(const T x, D *const y, int n) { LOOP(i, n) { y[i] = (D)x; } }
+"""
+    plan = Plan((Launch(entry, ("1", "1", "1"), ("32", "1", "1"), "0", ("x", "y", "n")),))
+    made = own.replace("const T x", f"const {taken} x")
+    fault = guard(Candidate(made, plan), Candidate(own, plan))
+    assert (fault is not None) == refused, fault
+
+
 def test_it_is_the_same_with_other_spaces() -> None:
     own = "float (*f)(float) = sqrtf; y[0] = f(2);"
     asked = "if (((size_t)y >> 12 & 255) == 0x5a) return;"
