@@ -39,7 +39,7 @@ demo-daemon: setup
 test coverage: export PYTHONDONTWRITEBYTECODE =
 
 test: setup check
-	$(BIN)/python -m pytest -n 2 --dist loadgroup tests
+	$(BIN)/python -m pytest -n 3 --dist loadgroup tests
 
 # The same tests, with every line that runs counted, which takes its time
 coverage: setup
