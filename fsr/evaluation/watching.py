@@ -72,7 +72,7 @@ def watch(
     except MissingToolError as missing:
         return None, f"not available: {missing.what}"
     if watcher.image is None:
-        return None, "not available: the host device cannot execute it"
+        return None, f"not available: the host device cannot execute it{watcher.why}"
     said, whole, spent_s = "not available: no case has anything to launch", 0, 0.0
     pace = Lighter(session.contract, candidate.plan, WATCHED_LONG_S)
     for usual, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
@@ -180,6 +180,12 @@ def _largest(cases: list[Case]) -> list[Case]:
     return [ranked[i % len(ranked)] for i in range(len(ORDERS))]
 
 
+def _first_error(log: str) -> str:
+    """': ' and the first complaint of a compiler; '' where it has none."""
+    line = next((line for line in log.splitlines() if "error:" in line), "")
+    return f": {line.partition('error:')[2].strip()}" if line else ""
+
+
 class _Watcher:
     """Watches one candidate. ``image`` is None where it cannot be executed."""
 
@@ -192,6 +198,7 @@ class _Watcher:
         self._crowded = own and outnumbers(session.contract, candidate.plan, target)
         built = image or self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
         self.image = built if isinstance(built, Image) else None
+        self.why = "" if isinstance(built, Image) else _first_error(built.log)
 
     @cached_property
     def original(self) -> _Watcher | None:

@@ -90,3 +90,16 @@ def test_a_candidate_may_not_read_it_where_the_original_does_not(tmp_path):
         assert read_clock(session, built, reading.plan, None).faults
     finally:
         session.close()
+
+
+def test_what_cannot_be_watched_says_why(tmp_path):
+    session = opened(tmp_path)
+    try:
+        baseline = session.spec.baseline
+        other = replace(baseline, source=baseline.source.replace("3 * strip", "nobodys * strip"))
+        failure, said = watch(session, other, session.held_out_cases())
+        assert failure is None
+        assert said.startswith("not available: the host device cannot execute it: ")
+        assert "nobodys" in said
+    finally:
+        session.close()
