@@ -126,15 +126,8 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
             fix="write alignment = 16, say",
         )
     assert not isinstance(value, tuple)
-    return Argument(
-        name,
-        dtype,
-        role,
-        shape,
-        value,
-        max(alignment, param.alignment if param is not None and param.pointer else 0),
-        constraints,
-    )
+    promised = param.alignment if param is not None and param.pointer else 0
+    return Argument(name, dtype, role, shape, value, max(alignment, promised), constraints)
 
 
 def _require_single(fields: Fields, constraints: Constraints) -> None:
@@ -202,10 +195,11 @@ def _dtype(fields: Fields, param: Parameter | None) -> str:
             fix=did_you_mean(stated, ALL_DTYPES),
         )  # fmt: skip
     own = param.dtype if param is not None else None
-    if stated is not None and own is not None and stated != own and not (param is not None and param.record):
+    declared = own if param is not None and not param.record else None
+    if stated is not None and declared is not None and stated != declared:
         raise fields.bad(
             f"the contract says that {fields.keys[-1]} is {stated}; the kernel declares {param.type if param else ''}",
-            own, "dtype", fix="leave dtype out, or correct it",
+            declared, "dtype", fix="leave dtype out, or correct it",
         )  # fmt: skip
     dtype = stated or own
     if dtype is None:

@@ -19,6 +19,7 @@ from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import settled
 from fsr.evaluation.lighter import WATCHED_LONG_S, Lighter
 from fsr.evaluation.orders import ORDERS
+from fsr.evaluation.original import first_error
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
@@ -180,12 +181,6 @@ def _largest(cases: list[Case]) -> list[Case]:
     return [ranked[i % len(ranked)] for i in range(len(ORDERS))]
 
 
-def _first_error(log: str) -> str:
-    """': ' and the first complaint of a compiler; '' where it has none."""
-    line = next((line for line in log.splitlines() if "error:" in line), "")
-    return f": {line.partition('error:')[2].strip()}" if line else ""
-
-
 class _Watcher:
     """Watches one candidate. ``image`` is None where it cannot be executed."""
 
@@ -198,7 +193,7 @@ class _Watcher:
         self._crowded = own and outnumbers(session.contract, candidate.plan, target)
         built = image or self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
         self.image = built if isinstance(built, Image) else None
-        self.why = "" if isinstance(built, Image) else _first_error(built.log)
+        self.why = "" if isinstance(built, Image) else f": {first_error(built.log).partition(chr(10))[0]}"
 
     @cached_property
     def original(self) -> _Watcher | None:

@@ -91,7 +91,8 @@ def _settled(names: Names, code: str) -> dict[int, str]:
             piece = code[item.start : item.end]
             pieces.append((item.start, syntax_tree(readable(blanks(piece)[0]))))
             names.base, names.kernel = item.start, "__global__" in item.head
-            names.template = tuple(template_parameters(piece))
+            head = code[item.start : item.body or item.end] if names.kernel else ""
+            names.template = tuple(template_parameters(head))
             names.collect(pieces[-1][1])
     for names.reading in range(1, _ROUNDS + 1):
         names.changed = False

@@ -67,11 +67,9 @@ class Forms:
     def _alike(self, groups: dict[int, list[list[int]]]) -> dict[int, list[list[int]]]:
         """Groups with those of one outline together, where each list has a term of one of them."""
         alike: dict[int, list[int]] = {}
-        outlines = self.outlines([k for by in groups.values() for items in by for k in items])
-        for form, by in groups.items():
-            count = sum(map(len, by))
-            alike.setdefault(outlines[0], []).append(form)
-            outlines = outlines[count:]
+        firsts = [next(items[0] for items in by if items) for by in groups.values()]  # one form has one outline
+        for form, outline in zip(groups, self.outlines(firsts), strict=True):
+            alike.setdefault(outline, []).append(form)
         for first, *others in alike.values():
             columns = list(zip(*(groups[f] for f in (first, *others)), strict=True))
             if others and all(sum(map(bool, c)) == 1 for c in columns):

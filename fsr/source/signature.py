@@ -81,8 +81,10 @@ def signature(file: KernelFile, entry: str) -> Signature:
             f"a macro, {made}, makes parameters of {piece.qualified()}", expected="parameters in the kernel's own head",
             where=piece.where, fix=f"write what {made} stands for there",
         )  # fmt: skip
-    structures = Structures(file.pieces, piece.namespaces, frozenset())
-    params = tuple(_of_elements(_parameter(part, piece, aliases), structures, bound) for part in parts)
+    params = tuple(_parameter(part, piece, aliases) for part in parts)
+    if any(map(_points_to_structures, params)):
+        structures = Structures(file.pieces, piece.namespaces, frozenset())
+        params = tuple(_of_elements(p, structures, bound) if _points_to_structures(p) else p for p in params)
     least = sum(8 if p.pointer else p.lanes for p in params)
     if least > MOST_BYTES:
         raise SourceError(
@@ -169,10 +171,13 @@ def _parameter(tokens: Sequence[Token], piece: Piece, aliases: Mapping[str, str]
     return Parameter(name, type_text, dtype, lanes, stars > 0, "const" in words[:first_star], line, alignment)
 
 
+def _points_to_structures(param: Parameter) -> bool:
+    """Whether it may be a pointer to structures: one, and to no number."""
+    return param.dtype is None and param.type.count("*") == 1 and "&" not in param.type
+
+
 def _of_elements(param: Parameter, structures: Structures, bound: Mapping[str, str]) -> Parameter:
     """A pointer to structures as one to the elements that these hold, if they hold nothing else and of one type."""
-    if param.dtype is not None or param.type.count("*") != 1 or "&" in param.type:
-        return param
     pointee = re.sub(r"\w+", lambda word: bound.get(word[0], word[0]), param.type.partition("*")[0])
     try:
         found = structures.read(pointee)

@@ -18,8 +18,7 @@ def in_chunks(count: int, work: Callable[[slice], None]) -> None:
     slices = [slice(at, min(at + CACHED, count)) for at in range(0, count, CACHED)]
     threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
     if count < _MANY or threads < 2:
-        for part in slices:
-            work(part)
+        _each(work, slices)
         return
     with ThreadPoolExecutor(threads) as pool:
         for done in [pool.submit(_each, work, slices[first::threads]) for first in range(threads)]:

@@ -23,10 +23,10 @@ import numpy as np
 
 from fsr.contract.model import Contract
 from fsr.expressions import evaluate
-from fsr.hardware.dtypes import float_limits, is_float
+from fsr.hardware.dtypes import doubled, float_limits, is_float
 from fsr.hardware.host_memory import host_memory_bytes
 from fsr.records import Candidate, Case, Json, Role
-from fsr.testgen.elementwise import agree, broadcast, distances, holds, same_wildness, told, wide
+from fsr.testgen.elementwise import agree, broadcast, distances, holds, same_wildness, told
 from fsr.testgen.families import OVERFLOWING
 from fsr.testgen.oracle import Expected
 from fsr.testgen.values import Array, same_bits
@@ -238,7 +238,7 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
         wrong, kind = ~same_wildness(got, want) & ~excused & ~lost & ~never, "non-finite"
         wrong &= ~_undecided(one, got, wrong)
         if not wrong.any():
-            wrong, kind = ~agree(got, truth, bound) & np.isfinite(wide(want)) & ~lost & ~never, "value"
+            wrong, kind = ~agree(got, truth, bound) & np.isfinite(doubled(want)) & ~lost & ~never, "value"
             if wrong.any():
                 bound = _widest(one, bound)
                 wrong &= ~agree(got, truth, bound) & ~_undecided(one, got, wrong)
@@ -255,9 +255,7 @@ def _surely_right(one: _Output, got: Array, want: Array, ignored: Array) -> bool
     With B the floor of the bound at a scale that is at most the real one, e the original's own error and
     |got - want| <= 3/4 B, the error is at most 3/4 B + e: within B where e <= B / 4, else within 4 e, which is
     allowed."""
-    relative, absolute = tolerance(
-        one.contract, one.case, want.dtype, flushed=one.flushed, unordered=one.expected.unordered
-    )
+    relative, absolute = _floor(one, want.dtype)
     distance = distances(got, want)
     distance[ignored.reshape(-1)] = 0.0
     if not np.isfinite(distance).all():
@@ -279,7 +277,7 @@ def _exact(got: Array, want: Array, slack: Array) -> Array:
     """Equality of bits; where the original itself varies or the contract allows an absolute error, that much."""
     same = same_bits(got, want)
     if is_float(got.dtype):
-        same |= np.isnan(wide(got)) & np.isnan(wide(want))
+        same |= np.isnan(doubled(got)) & np.isnan(doubled(want))
     if not slack.any():
         return same
     with np.errstate(invalid="ignore"):
@@ -289,7 +287,7 @@ def _exact(got: Array, want: Array, slack: Array) -> Array:
 def _apart(got: Array, want: Array) -> Array:
     """How far elements are apart; whole numbers to the last, where a double would not tell them apart."""
     if got.dtype.kind not in "iu":
-        return np.asarray(np.abs(wide(got) - wide(want)))
+        return np.asarray(np.abs(doubled(got) - doubled(want)))
     without_sign = np.dtype(f"u{got.dtype.itemsize}")
     high, low = (end(got, want).view(without_sign) for end in (np.maximum, np.minimum))
     return np.asarray(high - low, np.float64)
@@ -297,7 +295,7 @@ def _apart(got: Array, want: Array) -> Array:
 
 def _widest(one: _Output, bound: Array) -> Array:
     """The bound with a second opinion of it: more perturbed runs, and the original's own rounding."""
-    _, wider = _bound(one, one.expected.wider_scale[one.name])
+    _, wider = _bound_at(one, one.expected.wider_scale[one.name])
     noise = one.expected.noise
     return np.maximum(
         np.maximum(bound, wider), TIMES_LESS_ACCURATE * noise.error[one.name] if noise is not None else 0.0
@@ -309,7 +307,7 @@ def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
     or one that is about as large as rounding makes them. Such an element is a residue of terms that are alike, whose
     sum rounds one way all along, which errors at random do not show; it is undecided as there is none of its root.
     ``wrong``: where that is asked; nowhere takes no runs."""
-    answer, found = wide(got), np.zeros(got.shape, dtype=bool)
+    answer, found = doubled(got), np.zeros(got.shape, dtype=bool)
     room = TIMES_LESS_ACCURATE * math.sqrt(CARRIED * _growth(_length(one.contract, one.case)))
     for noise in one.expected.noises() if wrong.any() else ():
         alike = ~np.isfinite(answer) | (np.abs(answer) <= room * noise.most[one.name])
@@ -319,30 +317,29 @@ def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
     return found
 
 
-def _bound(one: _Output, known_scale: Array | None = None) -> tuple[Array, Array]:
+def _bound(one: _Output) -> tuple[Array, Array]:
     """The truth (float64) and the largest absolute error allowed, per element; the same for all candidates of a case,
     and so found out once."""
-    if known_scale is not None:
-        return _found_bound(one, known_scale)
     kept = one.expected.bounds
     key = (one.name, one.flushed)
     if key not in kept:
-        found = _found_bound(one, None)
+        found = _bound_at(one, one.expected.scale[one.name])
         if sum(a.nbytes for a in found) > host_memory_bytes() // MEMORY_SHARE:
             return found
         kept[key] = found
     return kept[key]
 
 
-def _found_bound(one: _Output, known_scale: Array | None) -> tuple[Array, Array]:
+def _bound_at(one: _Output, known_scale: Array) -> tuple[Array, Array]:
+    """As _bound, where terms are known to be that large."""
     name, expected = one.name, one.expected
-    want = wide(expected.arrays[name])
+    want = doubled(expected.arrays[name])
     relative, absolute = _floor(one, expected.arrays[name].dtype)
-    scale = broadcast(expected.scale[name] if known_scale is None else known_scale, want)
+    scale = broadcast(known_scale, want)
     bound = absolute + relative * scale + TIMES_LESS_ACCURATE * np.asarray(expected.spread[name])
     if expected.precise is None:
         return want, 2.0 * bound  # two kernels err, the original and the candidate
-    truth = wide(expected.precise[name])
+    truth = doubled(expected.precise[name])
     with np.errstate(invalid="ignore", over="ignore"):
         error = np.abs(want - truth)
         error[~np.isfinite(error)] = 0.0
@@ -372,7 +369,7 @@ def _overflowed(one: _Output, got: Array, want: Array, truth: Array, bound: Arra
     most, varies = broadcast(bound, got).reshape(-1), one.contract.tolerance.sum_length is not None
 
     def on_its_way(part: slice) -> Array:
-        a, b, true = wide(own[part]), wide(other[part]), right[part]
+        a, b, true = doubled(own[part]), doubled(other[part]), right[part]
         with np.errstate(over="ignore", invalid="ignore"):
             excused = np.abs(a - true) <= np.maximum(most[part], OVERFLOWED_NEAR * np.abs(true))
         return np.asarray(~np.isfinite(b) & np.isfinite(true) & (excused | (varies & ~np.isfinite(a))))
@@ -388,9 +385,9 @@ def _lost(one: _Output, got: Array, want: Array, truth: Array) -> Array:
     if one.expected.precise is None or one.case.family not in OVERFLOWING:
         return np.zeros(got.shape, dtype=bool)
     with np.errstate(over="ignore", invalid="ignore"):
-        near = np.abs(wide(want) - truth) <= LOST * np.abs(truth)
+        near = np.abs(doubled(want) - truth) <= LOST * np.abs(truth)
     none = np.isfinite(truth) & ~near
-    return np.asarray(~np.isfinite(wide(got)) & none.any())
+    return np.asarray(~np.isfinite(doubled(got)) & none.any())
 
 
 def _worst(name: str, got: Array, truth: Array, bound: Array, wrong: Array, kind: str = "value") -> Mismatch | None:
@@ -399,7 +396,7 @@ def _worst(name: str, got: Array, truth: Array, bound: Array, wrong: Array, kind
     if count == 0:
         return None
     places = np.flatnonzero(wrong)
-    a, b = wide(got).reshape(-1)[places], wide(truth).reshape(-1)[places]
+    a, b = doubled(got).reshape(-1)[places], doubled(truth).reshape(-1)[places]
     limit = broadcast(bound, got).reshape(-1)[places]
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         error = np.abs(a - b)

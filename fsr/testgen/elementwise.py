@@ -11,11 +11,8 @@ from fsr.testgen.chunks import in_chunks
 from fsr.testgen.values import Array
 
 
-def wide(array: Array) -> Array:
-    return doubled(array)
-
-
 def broadcast(values: Array, like: Array) -> Array:
+    """Values in float64, of another's shape."""
     return np.broadcast_to(np.asarray(values, dtype=np.float64), like.shape)
 
 
@@ -48,7 +45,7 @@ def distances(got: Array, want: Array) -> Array:
     own, other, distance = got.reshape(-1), want.reshape(-1), np.empty(got.size)
 
     def measure(part: slice) -> None:
-        a, b = wide(own[part]), wide(other[part])
+        a, b = doubled(own[part]), doubled(other[part])
         with np.errstate(invalid="ignore", over="ignore"):
             apart = np.abs(a - b)
         apart[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
@@ -63,17 +60,18 @@ def same_wildness(got: Array, want: Array) -> Array:
     own, other = got.reshape(-1), want.reshape(-1)
 
     def alike(part: slice) -> Array:
-        a, b = wide(own[part]), wide(other[part])
+        a, b = doubled(own[part]), doubled(other[part])
         return np.asarray((np.isfinite(a) & np.isfinite(b)) | (np.isnan(a) & np.isnan(b)) | (a == b))
 
     return told(got, alike)
 
 
 def agree(got: Array, truth: Array, bound: Array) -> Array:
+    """Where an element is no farther from the truth than its bound, equal to it, or no number as it is none."""
     own, right, most = got.reshape(-1), truth.reshape(-1), broadcast(bound, got).reshape(-1)
 
     def agrees(part: slice) -> Array:
-        a, b = wide(own[part]), wide(right[part])
+        a, b = doubled(own[part]), doubled(right[part])
         with np.errstate(invalid="ignore", over="ignore"):
             return np.asarray((np.abs(a - b) <= most[part]) | (a == b) | (np.isnan(a) & np.isnan(b)))
 

@@ -310,17 +310,15 @@ def _inside(contract: Contract, case: Case, name: str, array: Array, moved: Arra
 def _turned_back(array: Array, moved: Array, low: Array, high: Array) -> Array:
     """What was moved beyond limits moved the other way; ``low`` and ``high``: of each element, or of all of them."""
     found = np.empty(array.shape, array.dtype)
-    least, most = (np.broadcast_to(limit, array.shape) for limit in (low, high))
-    plain = not np.ndim(low) and not np.ndim(high)
-    rows = [a.reshape(-1) for a in (array, moved, found)]
-    ends = [least.reshape(-1), most.reshape(-1)] if not plain else []
+    limits = [np.broadcast_to(e, array.shape).reshape(-1) if np.ndim(e) else e for e in (low, high)]
+    own, other, turned = (a.reshape(-1) for a in (array, moved, found))
 
     def turn(part: slice) -> None:
-        before, behind = rows[0][part], rows[1][part]
-        first, last = (e[part] for e in ends) if ends else (low, high)
+        before, behind = own[part], other[part]
+        least, most = (e[part] if np.ndim(e) else e for e in limits)
         with np.errstate(invalid="ignore", over="ignore"):
-            out = ((behind < first) | (behind > last)) & np.isfinite(before)
-            rows[2][part] = np.where(out, before - (behind - before), behind)
+            out = ((behind < least) | (behind > most)) & np.isfinite(before)
+            turned[part] = np.where(out, before - (behind - before), behind)
 
     in_chunks(array.size, turn)
     return found

@@ -42,6 +42,11 @@ class _Axis:
     block: int
     count: Expr
 
+    @property
+    def moves(self) -> bool:
+        """Whether there is more than one thread along it."""
+        return (self.grid, self.block) != ("1", 1)
+
     def of(self, number: Expr) -> Ids:
         """What the kernel's ids and extents along the axis are, told by a thread's number along it."""
         wide = Literal(f"{self.block}u")
@@ -63,13 +68,13 @@ class DealThreads:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move an order of the axes that begins with one along which more is read and written side by side than along
         x; none with keep_launch, and none where swap-ids says the same in fewer words."""
-        swapped = {m.region for m in SwapIds().moves(subject)}
         for target in () if subject.keep_launch else targets(subject):
-            axes = _axes(target) if target.region not in swapped and not cooperates(target) else None
-            if axes is None or len(axes) < 2:
-                continue
-            for rank, order in enumerate(_orders(target, [a.name for a in axes])):
-                yield Move(self.name, target.region, (("order", order),), gain=_GAIN - 0.1 * rank)
+            axes = None if cooperates(target) else _axes(target)
+            moving = [a.name for a in axes or () if a.moves]
+            orders = list(_orders(target, moving)) if len(moving) > 1 else []
+            if orders and all(m.region != target.region for m in SwapIds().moves(subject)):
+                for rank, order in enumerate(orders):
+                    yield Move(self.name, target.region, (("order", order),), gain=_GAIN - 0.1 * rank)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with its threads dealt anew."""
@@ -79,13 +84,14 @@ class DealThreads:
         ordered = [next(a for a in axes if a.name == name) for name in str(move.param("order"))]
         kernel, named = target.kernel, _Names(set(target.names))
         lines, told = _told(ordered, named)
-        told |= {key: Literal("0u" if key[0] in ("threadIdx", "blockIdx") else "1u") for key in _idle(axes)}
+        for axis in axes:
+            told |= {} if axis.moves else axis.of(Literal("0u"))
         number = Binary("+", Binary("*", Member(Name("blockIdx"), "x"), Literal(f"{_THREADS}u")),
                         Member(Name("threadIdx"), "x"))  # fmt: skip
         counted = [Param(_TYPE, a.count.text) for a in axes if isinstance(a.count, Name)]
         given = tuple(ScalarArgument("uint32", launched_along(target.launch, a.name)) for a in axes
                       if isinstance(a.count, Name))  # fmt: skip
-        every = _product([a.count for a in axes])
+        every = _product([a.count for a in axes if a.moves])
         body: tuple[Stmt, ...] = (
             Comment(f"// threads by number, {' before '.join(a.name for a in ordered)}"),
             Declare(f"const {_TYPE}", named.number, number),
@@ -110,26 +116,18 @@ class _Names:
 
 
 def _axes(target: Target) -> list[_Axis] | None:
-    """The axes with more than one thread; None where a block's extent is not known, there are more threads than are
-    counted, or ids are asked for by other than their parts."""
+    """All three axes; None where a block's extent is not known, there are more threads than are counted, or ids are
+    asked for by other than their parts."""
     if any(name not in ("x", "y", "z") for base, name in ids_in(target.kernel.body) if base in _BUILTINS):
         return None
     if target.block is None:
         return None
     found, names = list[_Axis](), _Names(set(target.names))
     for name, grid, block in zip(AXES, target.launch.grid, target.block, strict=True):
-        if (grid, block) == ("1", 1):
-            continue
         count = Literal(f"{int(grid) * block}u") if grid.isdigit() else Name(names.free(f"threads_{name}"))
         found.append(_Axis(name, grid, block, count))
     every = " * ".join(f"({launched_along(target.launch, a.name)})" for a in found)
-    return found if found and always(target.contract, f"{every} <= {_MOST - _THREADS}") else None
-
-
-def _idle(axes: list[_Axis]) -> list[tuple[str, str]]:
-    """The ids and extents along axes of one thread."""
-    moving = {a.name for a in axes}
-    return [(base, name) for base in _BUILTINS for name in AXES if name not in moving]
+    return found if always(target.contract, f"{every} <= {_MOST - _THREADS}") else None
 
 
 def _orders(target: Target, names: list[str]) -> Iterator[str]:
