@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import combinations
+from itertools import accumulate, combinations
 
 from fsr.analysis.aliasing import may_alias
 from fsr.analysis.definitions import Definitions, definitions
@@ -303,7 +304,7 @@ def _size_text(e: Expr, target: Target) -> str | None:
             a, b = _size_text(left, target), _size_text(right, target)
             if a is None or b is None or (op in "/%" and not always(target.contract, f"min(({a}), ({b})) >= 0")):
                 return None  # C rounds to zero, size expressions round down
-            return f"({a} {'//' if op == '/' else op} {b})"
+            return f"({_operand(a)} {'//' if op == '/' else op} {_operand(b)})"
         case Call(Name("min" | "max" as function), (left, right)):
             a, b = _size_text(left, target), _size_text(right, target)
             return None if a is None or b is None else f"{function}({a}, {b})"
@@ -312,6 +313,13 @@ def _size_text(e: Expr, target: Target) -> str | None:
             if None not in parts:
                 return f"(({parts[2]}) if ({parts[0]}) {op} ({parts[1]}) else ({parts[3]}))"
     return None
+
+
+def _operand(text: str) -> str:
+    """A size expression as a part of another one: what callers pass may be a sum."""
+    depths = list(accumulate((c == "(") - (c == ")") for c in text))
+    one = re.fullmatch(r"\w+|\w*\(.*\)", text) and ("(" not in text or 0 not in depths[text.index("(") : -1])
+    return text if one else f"({text})"
 
 
 def _named(text: str, target: Target) -> str | None:
@@ -324,4 +332,13 @@ def _named(text: str, target: Target) -> str | None:
             return arg.value
         found = [a for a in target.contract.args if a.name == arg and a.role is Role.SCALAR]
         return found[0].value if found else None
+    return None if text in target.known.types else _of_symbol(text, target.contract)
+
+
+def _of_symbol(text: str, contract: Contract) -> str | None:
+    """What callers always put into a ``__constant__`` integer."""
+    for argument in contract.symbols():
+        limits = argument.constraints
+        if argument.symbol == text and argument.shape == ("1",) and argument.dtype.lstrip("u").startswith("int"):
+            return limits.low if limits.low == limits.high else None
     return None

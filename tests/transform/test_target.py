@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fsr.source.form import Name
+from fsr.source.form import Binary, Name
 from fsr.transform.target import Target, targets
 
 TEXT = """
@@ -57,6 +57,12 @@ def test_sizes_are_those_that_c_computes(target):
     assert [target.size_text(Name(name)) for name in ("odd", "rest")] == [None, None]
     assert target.size_text(Name("low")) is None  # modulo 256
     assert (target.largest(Name("half")), target.timed(Name("half"))) == (499, 49)
+
+
+def test_sums_that_callers_pass_stand_in_brackets(subject_from):
+    (found,) = targets(subject_from(TEXT.replace("    n = 3;\n", "").replace('"m"}', '"m + 1 - 4"}')))
+    assert found.size_text(Binary("*", Name("m"), Name("m"))) == "((m + 1 - 4) * (m + 1 - 4))"
+    assert found.largest(Binary("-", Name("n"), Name("m"))) == 1000 - 1
 
 
 def test_a_changed_parameter_is_no_size(subject_from):
