@@ -195,6 +195,48 @@ def test_what_is_dear_and_handed_on_once_is_done_in_the_last_turn_before_alone(s
     assert changed.source.count("v[t * cols + c] +=") == 1
 
 
+NAMED_BEFORE = f"""
+    {GUARD}
+    int at = c, next;
+    float a = u[c], b = u[cols + c];
+    for (int t = 0; t < n; ++t) {{
+        next = at + slice;
+        float d = u[next + slice];
+        v[at] = 0.3f * a + 0.7f * b - 0.11f * d;
+        a = b; b = d;
+        at = next;
+    }}
+"""
+
+
+def _sliced(body: str) -> str:
+    said = '// slice = {value = "cols"}\n// [launch]'
+    return kernel(body, before="__constant__ int slice;").replace("// [launch]", said)
+
+
+def test_a_place_that_is_named_before_it_is_taken(subject_from, runner) -> None:
+    """The step of a turn by way of another variable; a slice that host code puts into constant memory."""
+    subject, action = subject_from(_sliced(NAMED_BEFORE)), SegmentMarch()
+    moves = list(action.moves(subject))
+    assert moves
+    runner.check(subject, action.apply(subject, moves[0]), *SIZES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("at = next;", "next++; at = next;"),
+        ("at = next;", "if (t & 1) at = next;"),
+        ("int at = c, next;", "int at = c; short next;"),
+        ("next = at + slice;", "next = at + slice - slice;"),
+    ],
+)
+def test_no_move_where_the_next_place_is_another(old: str, new: str, subject_from, runner) -> None:
+    assert old in NAMED_BEFORE
+    subject, action = subject_from(_sliced(NAMED_BEFORE.replace(old, new))), SegmentMarch()
+    assert list(action.moves(subject)) == []
+
+
 def test_planes_stay_in_step(subject_from, runner) -> None:
     subject, action = subject_from(STYLES["planes"]), SegmentMarch()
     changed = action.apply(subject, next(action.moves(subject)))

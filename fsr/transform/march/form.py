@@ -6,7 +6,7 @@ some turns early, to fill the lines.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.definitions import shadowing
@@ -35,7 +35,7 @@ from fsr.transform.launch.cooperation import hands_on_ids
 from fsr.transform.march.places import Touched, own_places
 from fsr.transform.march.rings import rings
 from fsr.transform.march.scene import Scene, scene_of
-from fsr.transform.march.steps import Step, steps_of
+from fsr.transform.march.steps import Step, forwarded, steps_of
 from fsr.transform.target import Target
 
 Levels = tuple[tuple[Block, int], ...]
@@ -71,7 +71,8 @@ def marches(target: Target) -> Iterator[March]:
     for kernel in (plain,) if written == plain else (plain, written):
         if hides_names(kernel, target.source) or not _can_be_read(target, kernel.body):
             continue
-        read = replace(target, kernel=replace(kernel, body=map_stmts(counted(kernel.body), _without_continue)))
+        turns = map_stmts(counted(kernel.body), lambda s: _as_turns(s, target.known.types))
+        read = replace(target, kernel=replace(kernel, body=turns))
         found = [m for loop, levels in _loops(read.kernel.body, ()) if (m := _march(read, loop, levels)) is not None]
         if found:
             yield from found
@@ -92,9 +93,9 @@ def is_barrier(s: Stmt) -> bool:
     return isinstance(s, ExprStmt) and s.expr == Call(Name("__syncthreads"), ())
 
 
-def _without_continue(s: Stmt) -> Stmt:
-    """A loop whose turn ends early under a condition, as one that does the rest under the opposite."""
-    return replace(s, body=_rest_apart(s.body)) if isinstance(s, For) else s
+def _as_turns(s: Stmt, types: Mapping[str, str]) -> Stmt:
+    """A loop whose turn ends early under a condition, as one that does the rest under the opposite; see forwarded."""
+    return replace(s, body=forwarded(_rest_apart(s.body), types)) if isinstance(s, For) else s
 
 
 def _rest_apart(body: Block) -> Block:

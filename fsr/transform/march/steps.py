@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.analysis.types import is_integer
-from fsr.source.form import Assign, Binary, Cast, Expr, For, Name, Stmt, Unary
-from fsr.source.walk import names_in, walk_stmts
+from fsr.source.form import Assign, Binary, Cast, Declare, Expr, For, Name, Stmt, Unary
+from fsr.source.walk import Block, names_in, names_written, walk_stmts
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,25 @@ def steps_of(loop: For, types: Mapping[str, str], same: Callable[[Expr], bool]) 
         return written.count(step.name) == len(mine) and all(same(other.by) for other in mine)
 
     return tuple(step for step in found if moved(step))
+
+
+def forwarded(body: Block, types: Mapping[str, str]) -> Block:
+    """The statements with ``v = t`` as ``v = e`` where t, of the same type, has the value of an earlier ``t = e``
+    still: many name the next turn's place at the beginning of this one (``next = pos - slice; ... pos = next;``)."""
+    known, found = dict[str, Expr](), list[Stmt]()
+    for s in body:
+        match s:
+            case Assign(Name(name), "=", Name(text)) if text in known and types.get(name) == types.get(text):
+                s = replace(s, value=known[text])
+        written = names_written((s,))
+        known = {t: e for t, e in known.items() if t not in written and not names_in(e) & written}
+        match s:
+            case Declare(name=text, init=Binary("+" | "-") as value) | Assign(
+                Name(text), "=", Binary("+" | "-") as value
+            ) if text not in names_in(value):
+                known[text] = value
+        found.append(s)
+    return tuple(found)
 
 
 def _step(at: int, s: Stmt) -> Step | None:
