@@ -60,6 +60,7 @@ from fsr.transform.inlining.bodies import Told, body_of_call, instance, retyped_
 _MOST = 24  # calls, those of functions that are called by others among them
 _NAMED = re.compile(r"(?<![\w.])[A-Za-z_]")
 _OURS = "fsr_"  # helpers that candidates are given: reductions of a warp and the like
+_OVERLOADED = ("atomic", "__")  # of CUDA's names a file may add versions, and a call may mean either
 _LONGEST = 400  # statements of what comes out
 _QUALIFIERS = frozenset(["inline", "__inline__", "__forceinline__", "__noinline__", "static", "const", "constexpr",
                          "__device__", "__host__"])  # fmt: skip
@@ -103,7 +104,7 @@ def _functions(source: str) -> Mapping[str, _Function]:
         result = _result(name, source)
         if name in known.pure or name.startswith(_OURS) or result is None or contains_opaque(form.body):
             continue
-        if "..." in str(form.template):
+        if "..." in str(form.template) or name.startswith(_OVERLOADED) or _calls_itself(form):
             continue
         form = expanded(form, source)
         keeps = [s for s in walk_stmts(form.body) if isinstance(s, Declare) and set(s.qualifiers) - {"constexpr"}]
@@ -115,6 +116,10 @@ def _functions(source: str) -> Mapping[str, _Function]:
         if body is not None:
             found[name] = _Function(replace(form, body=body), "" if result == "void" else result, bool(keeps))
     return found
+
+
+def _calls_itself(form: KernelForm) -> bool:
+    return any(isinstance(e, Call) and own_name(_named(e)) == form.name for e in walk_exprs(form.body))
 
 
 def _result(name: str, source: str) -> str | None:
