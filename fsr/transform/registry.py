@@ -39,6 +39,7 @@ from fsr.transform.launch.block_shape_3d import BlockShape3D
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.deal_threads import DealThreads
+from fsr.transform.launch.delinearize import Delinearize
 from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.launch.join_steps import JoinSteps
 from fsr.transform.launch.merge_blocks import MergeBlocks
@@ -68,9 +69,9 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
-    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), DealThreads(), SpreadLoop(), SegmentMarch(), MoreBlocks(),
-    ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(),
-    WholeBlocks(), ShareSection(),
+    StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), DealThreads(), Delinearize(), SpreadLoop(),
+    SegmentMarch(), MoreBlocks(), ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(),
+    BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
