@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from fsr.source.form import Assign, Binary, Declare, Expr, If, Jump, Name, OpaqueStmt, Scope, Stmt, Unary
 
@@ -22,6 +23,27 @@ def has_continue(body: tuple[Stmt, ...]) -> bool:
             case OpaqueStmt(text) if re.search(r"\bcontinue\b", text):
                 return True
     return False
+
+
+def without_continue(body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
+    """The statements of a turn with what follows a branch that ends the turn in its other branch; None where a
+    ``continue`` is anything but the end of a branch."""
+    for at, s in enumerate(body):
+        if s == Jump("continue"):
+            return body[:at]
+        if not has_continue((s,)):
+            continue
+        rest = body[at + 1 :]
+        match s:
+            case If(_, (*then, Jump("continue")), orelse):
+                parts = without_continue(tuple(then)), without_continue((*orelse, *rest))
+            case If(_, then, (*orelse, Jump("continue"))):
+                parts = without_continue((*then, *rest)), without_continue(tuple(orelse))
+            case _:
+                return None
+        yes, no = parts
+        return None if yes is None or no is None else (*body[:at], replace(s, then=yes, orelse=no))
+    return body
 
 
 Counted = tuple[str | None, str, Expr, str, Expr, Expr]

@@ -32,7 +32,7 @@ from fsr.source.form import (
     While,
     number,
 )  # fmt: skip
-from fsr.source.loop_heads import counted_parts, has_continue
+from fsr.source.loop_heads import counted_parts, has_continue, without_continue
 from fsr.source.mapping import map_expr
 from fsr.source.parse_control import branches, cases_of, repeated
 from fsr.source.parse_expressions import expression
@@ -416,7 +416,10 @@ class Reader:
         self, node: Node, init: list[Stmt], test: Expr, body: tuple[Stmt, ...], update: list[Stmt]
     ) -> list[Stmt]:
         if update and has_continue(body):
-            raise _Inexpressible
+            plain = without_continue(body)
+            if plain is None:
+                raise _Inexpressible
+            body = plain
         loop = repeating(While(test, (*body, *update), (), self._span(node)))
         return [Scope((*init, *loop), self._span(node))] if init else loop
 

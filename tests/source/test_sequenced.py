@@ -32,6 +32,8 @@ APART = {
     "do { a -= 3; } while (a > m);": "for (;;) {\n    a -= 3;\n    if (!(a > m)) break;\n}\n",
     "switch (kind) { case 0: a = 1; break; case 1: case 2: a = 2; break; default: a = 3; }":
         "if (kind == 0) {\n    a = 1;\n} else if (kind == 1 || kind == 2) {\n    a = 2;\n} else {\n    a = 3;\n}\n",
+    "for (int s = m; s > 0; s >>= 1) { if (s == 4) continue; a += s; }":
+        "for (int s = m; s > 0; s >>= 1) {\n    if (s == 4) {\n    } else {\n        a += s;\n    }\n}\n",
     "switch (kind) { case 0: a = 1; break; case 5: case 6: break; }":
         "if (kind == 0) {\n    a = 1;\n} else if (kind == 5 || kind == 6) {\n}\n",
 }  # fmt: skip
@@ -78,6 +80,9 @@ PARTS = (
     "{{ int t = {c}; do {{ {one} t++; }} while (t <= (int)N); p[5] += t; }}",
     "{{ int t = 0; do {{ {one} if (p[0] > 90) break; t += 2; }} while (t < {c}); p[6] += t; }}",
     "switch (kind & 3) {{ case 0: {one} break; case {c}: case 9: {{ {two} break; }} default: p[7] += {c}; }}",
+    "for (int t = {c}; t > 0; t >>= 1, {w}++) {{ if (a & t) continue; {one} if (b > 9) {{ {two} continue; }} a++; }}",
+    "for (int t = 0; t < m && a < 99; t++) {{ if (t == {c}) {{ {one} continue; }} else {{ {two} }} p[1] += t; }}",
+    "for (int t = 0; t < m && b != 7; t++) {{ if (t != {c}) {{ {one} }} else continue; {two} p[2] -= t; }}",
     "for (int t = {c}; t--;) {{ {one} }}", "{v} = s[{c} & 1] + *s; s = q;", "{v} = *s++; s = q;",
 )  # fmt: skip
 

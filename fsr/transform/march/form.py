@@ -15,7 +15,8 @@ from fsr.analysis.macros import expanded, hides_names
 from fsr.analysis.made_of import Around
 from fsr.analysis.types import is_integer
 from fsr.source.counted import counted
-from fsr.source.form import Binary, Call, Declare, ExprStmt, For, If, Jump, Member, Name, Scope, Stmt
+from fsr.source.form import Binary, Call, Declare, ExprStmt, For, If, Member, Name, Scope, Stmt
+from fsr.source.loop_heads import without_continue
 from fsr.source.mapping import map_stmts
 from fsr.source.names import words
 from fsr.source.walk import (
@@ -95,14 +96,7 @@ def is_barrier(s: Stmt) -> bool:
 
 def _as_turns(s: Stmt, types: Mapping[str, str]) -> Stmt:
     """A loop whose turn ends early under a condition, as one that does the rest under the opposite; see forwarded."""
-    return replace(s, body=forwarded(_rest_apart(s.body), types)) if isinstance(s, For) else s
-
-
-def _rest_apart(body: Block) -> Block:
-    for at, s in enumerate(body):
-        if isinstance(s, If) and not s.orelse and s.then and s.then[-1] == Jump("continue"):
-            return (*body[:at], replace(s, then=s.then[:-1], orelse=_rest_apart(body[at + 1 :])))
-    return body
+    return replace(s, body=forwarded(without_continue(s.body) or s.body, types)) if isinstance(s, For) else s
 
 
 def _loops(body: Block, around: Levels) -> Iterator[tuple[For, Levels]]:
