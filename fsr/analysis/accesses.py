@@ -167,7 +167,7 @@ def _expr(e: Expr, arrays: frozenset[str], kind: str = "read") -> Iterator[Raw]:
                 yield from _expr(index, arrays)
         case _:
             if isinstance(e, Unary) and e.op == "*":
-                yield (_through(e.operand, arrays), (), "opaque", e, ())
+                yield (_through(e.operand, arrays), (), "opaque" if kind != "read" else "read", e, ())
             elif isinstance(e, Index):
                 yield (_through(e.base, arrays), (), "opaque" if kind != "read" else "read", e, ())
             for part in subexprs(e):

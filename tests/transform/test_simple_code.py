@@ -7,9 +7,10 @@ import re
 
 import pytest
 
+from fsr.source.parse import parse_kernels
 from fsr.transform.details.fast_math import FastMath, Reciprocal
 from fsr.transform.details.index32 import Index32
-from fsr.transform.details.qualifiers import CacheHint, Restrict
+from fsr.transform.details.qualifiers import CacheHint, Restrict, only_read
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.protocol import Subject
@@ -81,6 +82,15 @@ def test_restrict_stands_behind_a_constant_pointer(subject_from, apply_move, run
 def test_const_is_kept_off_pointers_that_may_be_written(subject_from, apply_move, use):
     subject = subject_from(rows(NORM + use))
     assert "const float *__restrict__ w" not in apply_move(Restrict(), subject, "@kernel").source
+
+
+@pytest.mark.parametrize(
+    ("use", "reads"),
+    [("y[0] = p[3].v[1];", True), ("y[0] = second(p[3].v);", False), ("y[0] = p[3].first();", False)],
+)
+def test_const_is_kept_off_elements_that_hand_on_members(use: str, reads: bool) -> None:
+    (kernel,) = parse_kernels(f"__global__ void k(Pair *p, float *y) {{ {use} }}").values()
+    assert only_read(kernel, "p") is reads
 
 
 def test_hints_replace_plain_loads_and_stores_only(subject_from, apply_move, runner):

@@ -29,7 +29,17 @@ from fsr.source.form import (
     Unary,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
-from fsr.source.walk import Block, base_name, exprs_of, names_in, opaque_names, subexprs, walk_expr, walk_stmts
+from fsr.source.walk import (
+    Block,
+    base_name,
+    exprs_of,
+    names_in,
+    opaque_names,
+    subexprs,
+    walk_expr,
+    walk_exprs,
+    walk_stmts,
+)
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
@@ -87,6 +97,8 @@ def only_read(kernel: KernelForm, name: str) -> bool:
         for e in exprs_of(s):
             casts = [x for x in walk_expr(e) if isinstance(x, Cast) and x.type.startswith("const ") and "*" in x.type]
             reads += sum(_named(x, name) for c in casts for x in walk_expr(c.operand) if base_name(c.operand) == name)
+    if any(_hands_on(e, name) for e in walk_exprs(kernel.body)):
+        return False
     found = [a for a in accesses(kernel) if a.array == name]
     reads += sum(1 for a in found if a.kind == "read" and a.indices)
     return reads >= mentions and all(a.kind == "read" or _through_const(a.expr) for a in found)
@@ -94,6 +106,16 @@ def only_read(kernel: KernelForm, name: str) -> bool:
 
 def _named(e: Expr, name: str) -> bool:
     return e == Name(name) or (isinstance(e, OpaqueExpr) and name in opaque_names(e.text))
+
+
+def _hands_on(e: Expr, name: str) -> bool:
+    """Whether a call gets a member of an element, which may be an array, or is a method of one."""
+    match e:
+        case Call(Member(base), _) if base_name(base) == name:
+            return True
+        case Call(_, args):
+            return any(isinstance(a, Member) and base_name(a) == name for a in args)
+    return False
 
 
 def _through_const(e: Expr) -> bool:

@@ -16,6 +16,7 @@ from fsr.records import Candidate, Launch
 from fsr.source.counted import counted
 from fsr.source.form import Binary, Comment, Expr, KernelForm, Literal, Member, Name
 from fsr.source.mapping import replace_stmt
+from fsr.source.shadows import unshadowed
 from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
@@ -123,7 +124,8 @@ def _found(target: Target) -> _Found:
     """What may be shared, as the kernel stands, or with its macros written out."""
     plain, written = target.kernel, expanded(target.kernel, target.source)
     for kernel in (plain,) if written == plain else (plain, written):
-        read = replace(target, kernel=replace(kernel, body=counted(kernel.body)))
+        body = unshadowed(counted(kernel.body), (p.name for p in kernel.params))
+        read = replace(target, kernel=replace(kernel, body=body))
         if hides_names(kernel, target.source):
             continue
         found = _Found(read, tuple(shared_turns(read)), strided_grid(read))

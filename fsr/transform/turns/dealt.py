@@ -31,6 +31,7 @@ from fsr.source.walk import (
     identifiers,
     names_assigned,
     names_in,
+    walk_expr,
     walk_exprs,
     walk_stmts,
 )
@@ -167,11 +168,31 @@ class _Dealt:
             around |= self.target.known.changed
             if len(heads) > 1 or any(part.depends_on(around) for head in heads for part in head):
                 return False
-            if not own_elements(self.target, placed):
+            if not (self._scattered(mine) or own_elements(self.target, placed)):
                 return False
         # What may be any memory is written by none.
         unclear = [a for a in (*self.inside, *self.outside) if a.array is None and a.kind == "opaque"]
         return not (written and unclear)
+
+    def _scattered(self, mine: list[Access]) -> bool:
+        """Whether memory is written alone, at places that data say. Turns of different threads meet there in no order
+        already; which turns a thread has, data do not know, so that none that meet can all be one thread's. (The tests
+        have the last word.)"""
+        if any(a.kind != "write" or a.index is None for a in mine):
+            return False
+        return all(any(self._is_read(name, a) for name in names_in(a.index)) for a in mine if a.index is not None)
+
+    def _is_read(self, name: str, a: Access) -> bool:
+        """Whether a variable of the turn's own is made of elements of memory that no turn writes."""
+        own = [s for s in walk_stmts(self.turns) if isinstance(s, Declare) and s.name == name]
+        init = own[0].init if len(own) == 1 and name not in names_assigned(self.turns) else None
+        if init is None:
+            return False
+        parts = list(walk_expr(init))
+        read = [x for x in self.inside if x.kind == "read" and x.array and any(x.expr is e for e in parts)]
+        if read:
+            return all(self.root(x) not in ("", self.root(a)) for x in read)
+        return any(self._is_read(e.text, a) for e in parts if isinstance(e, Name) and e.text != name)
 
     def _inside_around(self) -> frozenset[str]:
         return frozenset(s.name for x in self.around if isinstance(x, For) for s in walk_stmts(x.body)
