@@ -13,6 +13,9 @@ _DEFINE = re.compile(r"#\s*define\s+(\w+)(?:\(([^()]*)\))?(.*)", re.DOTALL)
 _COMMENT = re.compile(r'("(?:\\.|[^"\\\n])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _STATEMENT = re.compile(r"^(?:for|while|if|do)\b|[;{]")
 _QUALIFIERS = ("", "__restrict__", "__restrict", "restrict")
+_CUDA = re.compile(r"^\(?\s*(?:threadIdx|blockIdx|blockDim|gridDim)\s*\.\s*[xyz]\s*\)?$|^__\w+\s*\([^;{}]*\)$")
+_QUALIFYING = frozenset(("__shared__", "__restrict__", "__restrict", "restrict", "const", "volatile", "static",
+                         "__constant__", "extern", "register"))  # fmt: skip
 _LIMIT = 200_000  # characters: past this an expansion is a bomb, not a help
 
 
@@ -110,6 +113,35 @@ def statement_macros(text: str) -> dict[str, Macro]:
     while more := {n: m for n, m in known.items() if n not in found and any(_calls(m, name) for name in found)}:
         found |= more
     return found
+
+
+def spelled_otherwise(text: str) -> dict[str, Macro]:
+    """The object-like macros, defined once, by which a file calls what CUDA has its own words for: qualifiers and
+    nothing at all, ids of threads, calls of its functions (``#define FENCE __syncthreads()``), and others of these."""
+    listed = [m for m in macros(text) if m.params is None]
+    names = [m.name for m in listed]
+    known = {m.name: m for m in listed if names.count(m.name) == 1 and "#" not in m.body}
+    found = {n: m for n, m in known.items() if _CUDA.search(m.body) or set(m.body.split()) <= _QUALIFYING}
+    while more := {n: m for n, m in known.items() if n not in found and set(m.body.split()) & found.keys()}:
+        found |= more
+    return found
+
+
+def with_words_of_cuda(text: str, known: Mapping[str, Macro]) -> str:
+    """The text with these macros as what they stand for."""
+    for _ in range(4 if known else 0):
+        tokens = tokenize(text)
+        before = [None, *tokens]
+        taken = [t for t, b in zip(tokens, before, strict=False)
+                 if t.kind == "name" and t.text in known and (b is None or b.text not in (".", "->", "#"))]  # fmt: skip
+        if not taken:
+            break
+        out, at = list[str](), 0
+        for token in taken:
+            out += [text[at : token.start], known[token.text].body]
+            at = token.end
+        text = "".join([*out, text[at:]])
+    return text
 
 
 def _calls(macro: Macro, name: str) -> bool:

@@ -13,6 +13,7 @@ from fsr.source.declared_members import NotPlain
 from fsr.source.entry import template_arguments
 from fsr.source.file import KernelFile
 from fsr.source.items import parameters_at, strip_head
+from fsr.source.macros import qualifying
 from fsr.source.pieces import Piece
 from fsr.source.structures import Structures
 from fsr.source.tokens import Token, close_angle, close_of, spelt, split_commas, tokenize
@@ -68,6 +69,8 @@ def signature(file: KernelFile, entry: str) -> Signature:
     piece = file.find(entry)
     defined = {p.item.names[0] for p in file.pieces if p.item.kind == "define" and p.item.names}
     tokens = _head(taken(tokenize(piece.raw), defined))
+    nothing = qualifying(file.text)
+    tokens = [t for t in tokens if t.kind != "name" or t.text not in nothing]
     bound = _bind_template(tokens, entry, piece)
     declared = ((p.item.kind, p.text, p.namespaces) for p in file.pieces)
     aliases = {**aliases_of(declared, piece.namespaces), **bound}
