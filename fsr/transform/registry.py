@@ -7,6 +7,7 @@ from fsr.transform.atomics.action import PRIVATE_BINS, REDUCE_ATOMICS
 from fsr.transform.atomics.segments import SegmentAtomics
 from fsr.transform.atomics.shared_atomics import SharedAtomics
 from fsr.transform.computed.action import FROM_COMPUTATION
+from fsr.transform.details.batched_loads import BatchLoads
 from fsr.transform.details.compare_remainders import CompareRemainders
 from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.details.early_exit import EarlyExit
@@ -79,7 +80,7 @@ DETAILS: tuple[Action, ...] = (
     Coarsen(),
     JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
     SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(),
-    PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(),
+    PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(),
     ShuffleTrees(), FastMath(), FixedValues(), FloatLiterals(), IntegerPowers(), CompareRemainders(), Reciprocal(),
     Unroll(),
     UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
