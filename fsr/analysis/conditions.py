@@ -10,14 +10,6 @@ NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
-def conjuncts(test: Expr) -> tuple[Expr, ...]:
-    """The parts of ``a && b && c``."""
-    match test:
-        case Binary("&&" | "and", left, right):
-            return *conjuncts(left), *conjuncts(right)
-    return (test,)
-
-
 def joined(parts: tuple[Expr, ...]) -> Expr | None:
     """``a && b && c``; None for no parts."""
     whole: Expr | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fsr.analysis.conditions import conjuncts, negation
+from fsr.analysis.conditions import negation
 from fsr.analysis.polynomial import Poly, constant, polynomial
 from fsr.analysis.types import is_integer
-from fsr.source.form import Binary, Call, Declare, Expr, If, Index, Return, Stmt, Unary
+from fsr.source.form import Binary, Call, Declare, Expr, If, Index, Return, Stmt, Unary, conjuncts
 from fsr.source.walk import identifiers, names_assigned, nodes, without_comments
 
 

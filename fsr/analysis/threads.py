@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.conditions import conjuncts, negation, upper_bound
+from fsr.analysis.conditions import negation, upper_bound
 from fsr.analysis.definitions import NO_CONSTANTS, Definitions, definitions
 from fsr.analysis.polynomial import Poly
-from fsr.source.form import Comment, Declare, Expr, If, KernelForm, Return, Stmt
+from fsr.source.form import Comment, Declare, Expr, If, KernelForm, Return, Stmt, conjuncts
 
 AXES = ("x", "y", "z")
 

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from fsr.source.form import Assign, Declare, Expr, For, Index, Stmt, Unary, While
+from fsr.source.form import (
+    Assign,
+    Declare,
+    Expr,
+    For,
+    If,
+    Index,
+    Jump,
+    Stmt,
+    Unary,
+    While,
+    conjunction,
+    conjuncts,
+)
 from fsr.source.loop_heads import counted_parts, has_continue
 from fsr.source.mapping import with_blocks
 from fsr.source.walk import (
@@ -16,35 +29,45 @@ from fsr.source.walk import (
 )
 
 
-def counted(body: Block) -> Block:
+def counted(body: Block, *, ending: bool = False) -> Block:
     """The statements with each ``while`` whose variable is declared before it, steps at its end, and is used nowhere
-    else, as the ``for`` that it is."""
-    return body if contains_opaque(body) else _level(body, frozenset(n for n in variables(body) if _once(n, body)))
+    else, as the ``for`` that it is. ``ending``: also of one that asks for more (``k < n && found < most``), as one that
+    such a turn ends."""
+    if contains_opaque(body):
+        return body
+    return _level(body, frozenset(n for n in variables(body) if _once(n, body)), ending)
 
 
 def _once(name: str, body: Block) -> bool:
     return variables(body).count(name) == 1
 
 
-def _level(body: Block, single: frozenset[str]) -> Block:
+def _level(body: Block, single: frozenset[str], ending: bool) -> Block:
     found = list[Stmt](body)
     for s in body:
         if isinstance(s, Declare) and s.name in single and s.init is not None and not (s.dims or s.qualifiers):
             at = next(n for n, other in enumerate(found) if other is s)
-            found = _joined(found, at, s, s.init) or found
-    return tuple(with_blocks(s, lambda block: _level(block, single)) for s in found)
+            found = _joined(found, at, s, s.init, ending) or found
+    return tuple(with_blocks(s, lambda block: _level(block, single, ending)) for s in found)
 
 
-def _joined(body: list[Stmt], at: int, own: Declare, start: Expr) -> list[Stmt] | None:
+def _joined(body: list[Stmt], at: int, own: Declare, start: Expr, ending: bool) -> list[Stmt] | None:
     """The statements with the variable declared at ``at`` as that of the loop behind it; None where it is none."""
     place = next((n for n in range(at + 1, len(body)) if own.name in names_mentioned(body[n : n + 1])), None)
     loop = body[place] if place is not None else None
     if place is None or not isinstance(loop, While) or not loop.body or has_continue(loop.body):
         return None
     before, behind = tuple(body[at + 1 : place]), tuple(body[place + 1 :])
-    parts = counted_parts([own], loop.test, [loop.body[-1]])
+    tests = conjuncts(loop.test) if ending else (loop.test,)
+    counting = [(parts, n) for n, test in enumerate(tests) if (parts := counted_parts([own], test, [loop.body[-1]]))]
     turn = loop.body[:-1]
-    if parts is None or own.name in names_written(turn) | names_mentioned(behind):
+    if len(counting) != 1:
+        return None
+    parts, place_of_test = counting[0]
+    rest = conjunction(t for n, t in enumerate(tests) if n != place_of_test)
+    if rest is not None:
+        turn = (If(Unary("!", rest), (Jump("break"),)), *turn)
+    if own.name in names_written(turn) | names_mentioned(behind):
         return None
     if names_in(start) & names_written(before) or _reads_memory(start) or not isinstance(loop.body[-1], Assign):
         return None

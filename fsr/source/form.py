@@ -104,6 +104,14 @@ def number(value: int) -> Expr:
     return Literal(str(value))
 
 
+def conjuncts(test: Expr) -> tuple[Expr, ...]:
+    """The parts of ``a && b && c``."""
+    match test:
+        case Binary("&&" | "and", left, right):
+            return *conjuncts(left), *conjuncts(right)
+    return (test,)
+
+
 def conjunction(tests: Iterable[Expr]) -> Expr | None:
     """The tests joined by ``&&``; None of none."""
     joined: Expr | None = None

@@ -15,6 +15,7 @@ from fsr.analysis.accesses import accesses, declared_arrays
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.effects import Pointers, Unclear, element_type, pointers
 from fsr.records import Candidate
+from fsr.source.counted import counted
 from fsr.source.form import (
     Assign,
     Binary,
@@ -30,6 +31,7 @@ from fsr.source.form import (
     Literal,
     Member,
     Name,
+    Return,
     Scope,
     Stmt,
     Unary,
@@ -85,7 +87,7 @@ class BatchLoads:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Loops in whose every turn something is read from memory that nobody writes, where a turn may be the last, or
         writes."""
-        for target in targets(subject):
+        for target in map(_as_counted, targets(subject)):
             for region, loop in loop_regions(target.kernel).items():
                 found = _batch(target, loop)
                 for rank, factor in enumerate(FACTORS if found is not None else ()):
@@ -94,12 +96,18 @@ class BatchLoads:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with its loads in batches."""
-        target = target_of(subject, move)
+        target = _as_counted(target_of(subject, move))
         loop = loop_regions(target.kernel)[part_of(move)]
         found = _batch(target, loop)
         assert found is not None
         body = replace_stmt(target.kernel.body, loop, _written(found, int(move.param("factor"))))
         return rewritten(target, move, replace(target.kernel, body=body))
+
+
+def _as_counted(target: Target) -> Target:
+    """With loops that ask for more than their count as loops that turns end."""
+    kernel = target.kernel
+    return replace(target, kernel=replace(kernel, body=counted(kernel.body, ending=True)))
 
 
 def _batch(target: Target, loop: For) -> _Batch | None:
@@ -189,6 +197,9 @@ def _reads(
                 continue
             case Assign(Name(), _, value):
                 look(value)
+                continue
+            case If(test, (Jump("break") | Return(),), ()):
+                look(test)  # the turns behind the last are few: what they would have read is read for nothing
                 continue
             case If(e, _, _) | Assign(_, _, e) | ExprStmt(e):
                 look(e)

@@ -10,7 +10,6 @@ from functools import cached_property, reduce
 from math import prod
 
 from fsr.analysis.calls import is_atomic, is_load
-from fsr.analysis.conditions import conjuncts
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.types import bare
 from fsr.source.arrays import is_only_one
@@ -31,6 +30,7 @@ from fsr.source.form import (
     Stmt,
     Unary,
     While,
+    conjuncts,
 )
 from fsr.source.macros import reached_by_macros
 from fsr.source.mapping import replace_stmt, rewrite, substitute

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from fsr.analysis.calls import ATOMICS, CONSTANTS
-from fsr.analysis.conditions import conjuncts
 from fsr.analysis.operators import BY_ATOMIC
 from fsr.analysis.types import number_type
 from fsr.source.form import (
@@ -32,6 +31,7 @@ from fsr.source.form import (
     Scope,
     Stmt,
     While,
+    conjuncts,
 )  # fmt: skip
 from fsr.source.walk import Block, is_zero
 from fsr.transform.fewer.called import Called, called, folds_of_atomics, is_wait

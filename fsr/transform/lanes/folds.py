@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.accumulators import accumulators, mentions, update_of
-from fsr.analysis.conditions import MIRRORED, conjuncts
-from fsr.source.form import Assign, Binary, Comment, Expr, ExprStmt, For, If, Literal, Name, Stmt, Unary
+from fsr.analysis.conditions import MIRRORED
+from fsr.source.form import Assign, Binary, Comment, Expr, ExprStmt, For, If, Literal, Name, Stmt, Unary, conjuncts
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import Block, integer, names_in, walk_stmts
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fsr.analysis.conditions import MIRRORED, conjuncts, exclusive, negation
+from fsr.analysis.conditions import MIRRORED, exclusive, negation
 from fsr.analysis.threads import AXES
-from fsr.source.form import Binary, Expr, If, Return, Stmt
+from fsr.source.form import Binary, Expr, If, Return, Stmt, conjuncts
 from fsr.source.walk import Block, blocks_of, walk_stmts
 from fsr.transform.target import Target
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.conditions import MIRRORED, conjuncts
+from fsr.analysis.conditions import MIRRORED
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.threads import AXES
-from fsr.source.form import Binary, Expr, If, Literal, Unary
+from fsr.source.form import Binary, Expr, If, Literal, Unary, conjuncts
 from fsr.source.walk import Block, integer, without_comments
 from fsr.transform.target import Target
 

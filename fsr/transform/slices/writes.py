@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fsr.analysis.conditions import MIRRORED, conjuncts, negation
+from fsr.analysis.conditions import MIRRORED, negation
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.types import bare
 from fsr.hardware.c_types import LANES
-from fsr.source.form import Assign, Binary, Expr, For, If, Jump, OpaqueStmt, Scope, While
+from fsr.source.form import Assign, Binary, Expr, For, If, Jump, OpaqueStmt, Scope, While, conjuncts
 from fsr.source.walk import Block, walk_stmts
 from fsr.transform.placement import size_text
 from fsr.transform.sizes import always

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fsr.analysis.conditions import conjuncts, joined
+from fsr.analysis.conditions import joined
 from fsr.analysis.index_values import Values
 from fsr.source.form import (
     Assign,
@@ -27,6 +27,7 @@ from fsr.source.form import (
     Scope,
     Stmt,
     While,
+    conjuncts,
 )  # fmt: skip
 from fsr.source.walk import BARRIER, Block, blocks_of, exprs_of, walk_expr, walk_stmts
 from fsr.transform.trees.fold import MINE, OTHER, Fold, Step, elements_in, step_of

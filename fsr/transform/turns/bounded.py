@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from fsr.analysis.accesses import Access
-from fsr.analysis.conditions import conjuncts
-from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Stmt, Unary, While
+from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Stmt, Unary, While, conjuncts
 from fsr.source.walk import Block, blocks_of, integer, variables, walk_exprs, walk_stmts, without_comments
 from fsr.transform.sizes import always
 from fsr.transform.target import Target

@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.conditions import conjuncts
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch
-from fsr.source.form import Assign, Binary, Declare, Expr, For, If, Jump, Literal, Name, Scope, Stmt, While, number
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Declare,
+    Expr,
+    For,
+    If,
+    Jump,
+    Literal,
+    Name,
+    Scope,
+    Stmt,
+    While,
+    conjuncts,
+    number,
+)
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import (
     contains_barrier,

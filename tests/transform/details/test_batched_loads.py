@@ -48,6 +48,10 @@ LOOPS = {
     "9) break; y[4 * i + 1] += x[j * n + i] * j; }",
     "a list at once": "for (int k = 0; k < m; k++) { y[4 * i + 2] += x[(at[k] & 7) * n + i] + at[k]; }",
     "step by n": "for (int k = 0; k < m * n; k += n) { int v = x[k + i]; if (v < -3) break; y[4 * i] += v; }",
+    "asks for more": "int c = 0; for (int k = 0; c < 3 && k < m; k++) { if (x[k * n + i] > 1) "
+    "{ y[4 * i + c] = k; c++; } }",
+    "counts in a while": "int k = 1; while (k < m && y[4 * i] != 3) { y[4 * i] += x[k * n + i]; k++; }",
+    "leaves first": "for (int k = 0; k < m; k++) { if (k > i) break; int v = x[k * n + i]; y[4 * i + (v & 1)]++; }",
     "within another": "for (int r = 0; r < 2; r++) for (int k = 0; k < m; k++) { if (x[k * n "
     "+ i] == 4 - r) break; y[4 * i + r] += x[k * n + i]; }",
 }  # fmt: skip
