@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from fsr.analysis.accesses import accesses, declared_arrays
 from fsr.analysis.calls import is_atomic
@@ -57,11 +58,12 @@ from fsr.transform.details.thread_arrays import bytes_of
 from fsr.transform.details.unroll import trip_count
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.sizes import INT_LIMIT
+from fsr.transform.sizes import INT_LIMIT, largest_timed
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
 
 FACTORS = (8, 4, 16)
-_GAIN = 1.8
+_STORES, _ENDS = 1.3, 1.8  # gains where turns write, which restrict may do as well for, and where they may be the last
+_FEW = 2.0  # times that where threads are few, and each one's waiting is all there is
 _MOST_BYTES = 256  # of a thread's registers
 _SHORT = 8  # turns that are not worth it
 
@@ -92,7 +94,8 @@ class BatchLoads:
                 found = _batch(target, loop)
                 for rank, factor in enumerate(FACTORS if found is not None else ()):
                     if found is not None and found.bytes_ * factor <= _MOST_BYTES:
-                        yield Move(self.name, region_in(target, region), (("factor", factor),), _GAIN - 0.1 * rank)
+                        gain = _gain(subject, found) - 0.05 * rank
+                        yield Move(self.name, region_in(target, region), (("factor", factor),), gain)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with its loads in batches."""
@@ -102,6 +105,14 @@ class BatchLoads:
         assert found is not None
         body = replace_stmt(target.kernel.body, loop, _written(found, int(move.param("factor"))))
         return rewritten(target, move, replace(target.kernel, body=body))
+
+
+def _gain(subject: Subject, found: _Batch) -> float:
+    launch, gpu = found.target.launch, subject.gpu
+    counts = [largest_timed(found.target.contract, text) or 1 for text in (*launch.grid, *launch.block)]
+    few = prod(counts) < gpu.sm_count * gpu.max_threads_per_sm / 4
+    ends = breaks(found.loop.body) or contains_return(found.loop.body)
+    return (_ENDS if ends else _STORES) * (_FEW if few else 1.0)
 
 
 def _as_counted(target: Target) -> Target:

@@ -16,7 +16,10 @@ from itertools import pairwise
 from fsr.analysis.threads import guard_of
 from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Declare, Expr, If, Name, Stmt
+from fsr.source.parse import parse_kernels
 from fsr.source.walk import Block, fresh, identifiers, integer
+from fsr.transform.instantiated import folded
+from fsr.transform.jam.action import JamThreads
 from fsr.transform.launch.number_parts import ONE, Extent, Part, TakenApart
 from fsr.transform.launch.once_through import once_through
 from fsr.transform.launch.pointwise import Pointwise, id_expression, pointwise
@@ -25,8 +28,9 @@ from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, always, largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
 
-_SHAPES = ((32, 8), (64, 4), (128, 2), (256, 1), (32, 4), (16, 16))
-_OFFERED = 3
+_THREADS = 256  # of a block, where the kernel's is an odd one
+_OFFERED = 3  # shapes
+_JAMMED = 2
 _LIMIT = 65535  # blocks along y and z
 _NARROW = 16  # threads along x that are worth an axis
 _GAIN, _EACH = 1.1, 0.04  # more for each division
@@ -52,21 +56,49 @@ class Delinearize:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """The block shapes that waste the fewest threads, for each kernel whose threads have one number that it takes
-        apart; none with keep_launch."""
+        apart, and with several threads along another axis done by one where they have something in common (as
+        jam-threads does); none with keep_launch."""
         for target in () if subject.keep_launch else targets(subject):
             found = subject.once((self.name, target.region), partial(_axes, target))
-            for rank, (x, y) in enumerate(() if found is None else _shapes(found)):
-                gain = _GAIN + _EACH * min(len(found.parts), 5) - 0.02 * rank  # type: ignore[union-attr]
-                yield Move(self.name, target.region, (("x", x), ("y", y)), gain)
+            if found is None:
+                continue
+            shapes, gain = _shapes(found), _GAIN + _EACH * min(len(found.parts), 5)
+            for rank, (x, y) in enumerate(shapes):
+                yield Move(self.name, target.region, (("x", x), ("y", y)), gain - 0.02 * rank)
+            if shapes:
+                jams = subject.once((self.name, "jams", target.region), partial(_jams, subject, found, shapes[0]))
+                for jam in jams[:_JAMMED]:
+                    params = (("x", shapes[0][0]), ("y", shapes[0][1]), *jam.params)
+                    yield Move(self.name, target.region, params, gain * jam.gain)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with a launch over the axes."""
         target = target_of(subject, move)
-        found = _axes(target)
+        found, params = _axes(target), dict(move.params)
         assert found is not None
-        x, y = int(move.param("x")), int(move.param("y"))
-        kernel = replace(found.point.target.kernel, body=_body(found), launch_bounds=(str(x * y),))
-        return rewritten(target, move, kernel, launch=lambda one: _relaunched(one, found, x, y))
+        made = _over_axes(found, move, int(params["x"]), int(params["y"]))
+        if "factor" not in params:
+            return made
+        jam = Move(JamThreads.name, move.region, (("factor", params["factor"]), ("along", params["along"])))
+        return replace(JamThreads().apply(_as_subject(subject, made), jam), actions=made.actions)
+
+
+def _over_axes(found: _Axes, move: Move, x: int, y: int) -> Candidate:
+    target = found.point.target
+    kernel = replace(target.kernel, body=_body(found), launch_bounds=(str(x * y),))
+    return rewritten(target, move, kernel, launch=lambda one: _relaunched(one, found, x, y))
+
+
+def _jams(subject: Subject, found: _Axes, shape: tuple[int, int]) -> list[Move]:
+    """What jam-threads offers along other axes than x, once there are some."""
+    region = found.point.target.region
+    made = _over_axes(found, Move(Delinearize.name, region), *shape)
+    offered = (m for m in JamThreads().moves(_as_subject(subject, made)) if m.region == region)
+    return [m for m in offered if m.param("along") != "x"]
+
+
+def _as_subject(subject: Subject, candidate: Candidate) -> Subject:
+    return replace(subject, candidate=candidate, kernels=folded(parse_kernels(candidate.source)))
 
 
 def _relaunched(launch: Launch, found: _Axes, x: int, y: int) -> Launch:
@@ -99,7 +131,7 @@ def _axes(target: Target) -> _Axes | None:
     if None in extents:
         return None
     counts = (*map(str, extents), f"({bound}) // ({sizes[-1]})")
-    reached = largest(target.contract, f"({bound}) + {max(y for _, y in _SHAPES)} * ({sizes[0]})")
+    reached = largest(target.contract, f"({bound}) + 8 * ({sizes[0]})")
     if reached is None or reached > INT_LIMIT:
         return None
     return _Axes(point, tuple(ends), counts, frozenset(parts))
@@ -151,7 +183,10 @@ def _shapes(found: _Axes) -> list[tuple[int, int]]:
         x, y = shape
         return across / (-(-across // x) * x) * down / (-(-down // y) * y)
 
-    fits = [s for s in _SHAPES if most[1] is not None and -(-most[1] // s[1]) <= _LIMIT]
+    threads = found.point.target.block
+    every = threads[0] if threads is not None and 32 <= threads[0] <= 1024 and threads[0] % 32 == 0 else _THREADS
+    shapes = [(every // y, y) for y in (1, 2, 4, 8) if every // y >= 32]
+    fits = [s for s in shapes if most[1] is not None and -(-most[1] // s[1]) <= _LIMIT]
     return sorted(fits, key=lambda s: -round(used(s), 1))[:_OFFERED]
 
 
