@@ -55,6 +55,8 @@ def test_scatters_are_done_by_any_blocks(subject_from, runner) -> None:
     [
         ("table[n] =", "table[n] +="),  # meets others by what it reads
         ("+ places.x", "+ table[i]"),
+        ("table[n] =", "table[(threadIdx.x + n) % 64] ="),  # a place of the thread's, which its last turn fills
+        ("{ int n = place;", "{ int own = threadIdx.x; int n = place % 16 + own * 16;"),
         ("int place = at[i + j]", "int place = (i + j) * 5 % n"),  # no data: a number of the turn, which strides know
         ("int place = at[i + j]", "int place = table[i + j] & 3"),
     ],

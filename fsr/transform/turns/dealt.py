@@ -175,12 +175,26 @@ class _Dealt:
         return not (written and unclear)
 
     def _scattered(self, mine: list[Access]) -> bool:
-        """Whether memory is written alone, at places that data say. Turns of different threads meet there in no order
-        already; which turns a thread has, data do not know, so that none that meet can all be one thread's. (The tests
-        have the last word.)"""
-        if any(a.kind != "write" or a.index is None for a in mine):
-            return False
-        return all(any(self._is_read(name, a) for name in names_in(a.index)) for a in mine if a.index is not None)
+        """Whether memory is written alone, at places that data say, and nothing of the thread's. Turns of different
+        threads meet there in no order already; which turns a thread has, data do not know, so that none that meet can
+        all be one thread's. (The tests have the last word.)"""
+        told = self.private | {loop.var for loop in self.loops} | {p.name for p in self.target.kernel.params}
+        for a in mine:
+            names = frozenset[str]() if a.index is None else self._made_of(self.target.known.expand(a.index))
+            if a.kind != "write" or not names <= told or not any(self._is_read(name, a) for name in names):
+                return False
+        return True
+
+    def _made_of(self, e: Expr) -> frozenset[str]:
+        """The names in an expression, and in those that variables of the turn's own begin with."""
+        found, left = set[str](), list(names_in(e))
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                own = (s.init for s in walk_stmts(self.turns) if isinstance(s, Declare) and s.name == name)
+                left += [n for init in own if init is not None for n in names_in(init)]
+        return frozenset(found)
 
     def _is_read(self, name: str, a: Access) -> bool:
         """Whether a variable of the turn's own is made of elements of memory that no turn writes."""
