@@ -194,7 +194,9 @@ def _sampled(shape: Sequence[int], count: int) -> tuple[Array, ...]:
 def _cuts(c: Computation) -> bool:
     """Whether whole numbers are made of floating ones, which a fused product may put on the other side of one."""
     values = (e for s in c.statements if s.value is not None for e in walk(s.value) if isinstance(e, Op))
-    return any(e.name.startswith(("int", "uint")) and type_of(e.args[0]).startswith(("float", "bfloat")) for e in values)
+    return any(
+        e.name.startswith(("int", "uint")) and type_of(e.args[0]).startswith(("float", "bfloat")) for e in values
+    )
 
 
 def _single(c: Computation, output: str) -> bool:

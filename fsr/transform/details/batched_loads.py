@@ -14,6 +14,7 @@ from math import prod
 
 from fsr.analysis.accesses import accesses, declared_arrays
 from fsr.analysis.calls import is_atomic
+from fsr.analysis.definitions import shadowing
 from fsr.analysis.effects import Pointers, Unclear, element_type, pointers
 from fsr.records import Candidate
 from fsr.source.counted import counted
@@ -39,6 +40,7 @@ from fsr.source.form import (
     number,
 )
 from fsr.source.mapping import map_expr, replace_stmt, rewrite, substitute
+from fsr.source.shadows import unshadowed
 from fsr.source.walk import (
     Block,
     breaks,
@@ -116,13 +118,16 @@ def _gain(subject: Subject, found: _Batch) -> float:
 
 
 def _as_counted(target: Target) -> Target:
-    """With loops that ask for more than their count as loops that turns end."""
+    """With loops that ask for more than their count as loops that turns end, and no name that hides another."""
     kernel = target.kernel
-    return replace(target, kernel=replace(kernel, body=counted(kernel.body, ending=True)))
+    body = counted(unshadowed(kernel.body, (p.name for p in kernel.params)), ending=True)
+    return replace(target, kernel=replace(kernel, body=body))
 
 
 def _batch(target: Target, loop: For) -> _Batch | None:
     if loop.type is None or loop.relation != "<" or not _keeps_loads_behind(loop) or _is_short(target, loop):
+        return None
+    if shadowing(loop.body, frozenset(p.name for p in target.kernel.params) | {loop.var}):
         return None
     changing = names_written(loop.body) | {s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)}
     heads = (loop.bound, loop.step)
@@ -195,6 +200,7 @@ def _reads(
                 assert isinstance(at, Index)
                 free = _free(at.index, found)
                 may = scene.roots[part.base.text] not in written and not free & steady
+                may = may and "volatile" not in target.known.types.get(part.base.text, "").split()
                 varies = loop.var in names_in(at.index)
                 if may and varies and at not in found and _computes(at.index, found):
                     found.append(at)

@@ -51,6 +51,8 @@ LOOPS = {
     "asks for more": "int c = 0; for (int k = 0; c < 3 && k < m; k++) { if (x[k * n + i] > 1) "
     "{ y[4 * i + c] = k; c++; } }",
     "counts in a while": "int k = 1; while (k < m && y[4 * i] != 3) { y[4 * i] += x[k * n + i]; k++; }",
+    "names that hide others": "for (int k = 0; k < m; k++) { int j = at[k] & 7; if (x[j * n + i] > 3) break; "
+    "{ int j = 5; y[4 * i] += x[j * n + i]; } for (int k = 0; k < 2; k++) y[4 * i + 1] += x[k * n + i]; }",
     "leaves first": "for (int k = 0; k < m; k++) { if (k > i) break; int v = x[k * n + i]; y[4 * i + (v & 1)]++; }",
     "within another": "for (int r = 0; r < 2; r++) for (int k = 0; k < m; k++) { if (x[k * n "
     "+ i] == 4 - r) break; y[4 * i + r] += x[k * n + i]; }",
@@ -77,6 +79,7 @@ STAY = {
     "i] += c; c %= m; }",
     "a bound that moves": "int e = m; for (int k = 0; k < e; k++) { if (x[k * n + i] > 1) e--; y[4 * i] += 1; }",
     "few turns": "for (int k = 0; k < 4 && k < m; k++) { if (x[i] > 1) break; y[4 * i] += k; }",
+    "others may write": "const volatile int *f = x; for (int k = 0; k < m; k++) { if (f[k * n + i]) break; y[i] = k; }",
     "barriers": "for (int k = 0; k < m; k++) { __syncwarp(); if (x[k * n + i] > 9) break; y[4 * i] += 1; }",
 }  # fmt: skip
 
