@@ -1,8 +1,8 @@
 """From a candidate's text to the unit that a C++ compiler takes, line for line.
 
-Two constructs of CUDA cannot be had by macros and headers: ``extern __shared__ T name[];``, which becomes a pointer
-to the launch's dynamic shared memory, and inline PTX (:mod:`fsr.backends.host.ptx`); nothing else in the candidate
-changes.
+Three constructs of CUDA cannot be had by macros and headers: ``extern __shared__ T name[];``, which becomes a pointer
+to the launch's dynamic shared memory, shared arrays of structures with a constructor, which CUDA wants to be empty and
+C++ would run, and inline PTX (:mod:`fsr.backends.host.ptx`); nothing else in the candidate changes.
 """
 
 from __future__ import annotations
@@ -52,6 +52,41 @@ def rewrite_dynamic_shared(source: str) -> str:
     return "".join([*parts, source[end:]])
 
 
+def rewrite_constructed_shared(source: str) -> str:
+    """``__shared__ T name[N];`` of a structure that has a constructor as memory of its size, and a reference to it, on
+    the same line: what is thread-local to C++ would be built at its first use, under a guard that all threads read."""
+    blank = blank_comments(source)
+    if "__shared__" not in blank or not (types := _constructed(blank)):
+        return source
+    shared = re.compile(
+        rf"\b__shared__\s+(?P<type>{'|'.join(sorted(types))})\s+(?P<name>[A-Za-z_]\w*)(?P<extents>(?:\s*\[[^\[\];]*\])*)\s*;"
+    )
+    parts, end = [], 0
+    for found in shared.finditer(blank):
+        type_, name, extents = found["type"], found["name"], "".join(found["extents"].split("\n"))
+        breaks = "\n" * found[0].count("\n")
+        memory = f"alignas({type_}) __shared__ unsigned char {name}_[sizeof({type_}{extents})];"
+        parts += [
+            source[end : found.start()],
+            f"{memory} {type_} (&{name}){extents} = *reinterpret_cast<{type_} (*){extents}>({name}_);{breaks}",
+        ]
+        end = found.end()
+    return "".join([*parts, source[end:]])
+
+
+def _constructed(blank: str) -> set[str]:
+    """The structures of a text, without comments, that have a constructor."""
+    found = set[str]()
+    for head in re.finditer(r"\b(?:struct|class)\s+([A-Za-z_]\w*)[^;{}()]*\{", blank):
+        depth, at = 1, head.end()
+        while depth and at < len(blank):
+            depth += (blank[at] == "{") - (blank[at] == "}")
+            at += 1
+        if re.search(rf"(?<![~\w:.>]){head[1]}\s*\(", blank[head.end() : at]):
+            found.add(head[1])
+    return found
+
+
 def _in_its_place(declaration: str) -> str | None:
     flat = declaration.replace("\\\n", " \n")
     array = _ARRAY.match(_DROPPED.sub(" ", flat).strip())
@@ -77,7 +112,7 @@ def unit_text(source: str, entries: Sequence[str], definitions: Sequence[str] = 
         *(f"#include <{header}>" for header in needed),
         *definitions,
         f'#line 1 "{SOURCE_NAME}"',
-        rewrite_dynamic_shared(text),
+        rewrite_dynamic_shared(rewrite_constructed_shared(text)),
     ]
     lines.append('#line 1 "entries of the plan"')
     lines += [f"FSR_ENTRY({index}, {entry})" for index, entry in enumerate(entries)]

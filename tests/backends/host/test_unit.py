@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fsr.backends.host.unit import blank_comments, rewrite_dynamic_shared, unit_text
+from fsr.backends.host.unit import (
+    blank_comments,
+    rewrite_constructed_shared,
+    rewrite_dynamic_shared,
+    unit_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,3 +88,31 @@ def test_the_unit_names_lines_and_entries():
         '#line 1 "entries of the plan"',
         "FSR_ENTRY(0, k<1, 2>)",
     ]
+
+
+CHUNK = "struct Chunk { int key[8]; __device__ Chunk() {} __device__ int sum(); };\n"
+
+
+def test_shared_structures_with_a_constructor_are_memory_that_nobody_builds():
+    text = (
+        CHUNK
+        + "__global__ void k() {\n  __shared__ Chunk s[16], *p;\n  __shared__ Chunk a[2]\n[3]; __shared__ Chunk one; }"
+    )
+    changed = rewrite_constructed_shared(text)
+    assert changed.count("\n") == text.count("\n")
+    assert "alignas(Chunk) __shared__ unsigned char a_[sizeof(Chunk[2][3])];" in changed
+    assert "Chunk (&a)[2][3] = *reinterpret_cast<Chunk (*)[2][3]>(a_);" in changed
+    assert "Chunk (&one) = *reinterpret_cast<Chunk (*)>(one_);" in changed
+    assert "__shared__ Chunk s[16], *p;" in changed  # several at once: for the compiler
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "struct Chunk { int key[8]; __device__ int sum() { return Chunks(); } ~Chunk(); }; __shared__ Chunk s[16];",
+        CHUNK + "// __shared__ Chunk s[16];",
+        CHUNK + "__shared__ Chunky s[16]; __shared__ int Chunk_[3];",
+    ],
+)
+def test_other_shared_variables_stay(text):
+    assert rewrite_constructed_shared(text) == text
