@@ -6,6 +6,7 @@ from fsr.transform.all_kernels import OnAllKernels
 from fsr.transform.atomics.action import PRIVATE_BINS, REDUCE_ATOMICS
 from fsr.transform.atomics.segments import SegmentAtomics
 from fsr.transform.atomics.shared_atomics import SharedAtomics
+from fsr.transform.axes.delinearize import Delinearize
 from fsr.transform.computed.action import FROM_COMPUTATION
 from fsr.transform.details.batched_loads import BatchLoads
 from fsr.transform.details.compare_remainders import CompareRemainders
@@ -40,7 +41,6 @@ from fsr.transform.launch.block_shape_3d import BlockShape3D
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.coarsen import Coarsen
 from fsr.transform.launch.deal_threads import DealThreads
-from fsr.transform.launch.delinearize import Delinearize
 from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.launch.join_steps import JoinSteps
 from fsr.transform.launch.merge_blocks import MergeBlocks

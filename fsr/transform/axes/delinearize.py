@@ -18,10 +18,10 @@ from fsr.records import Candidate, Launch
 from fsr.source.form import Binary, Declare, Expr, If, Name, Stmt
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import Block, fresh, identifiers, integer
+from fsr.transform.axes.number_parts import ONE, Extent, Part, TakenApart
+from fsr.transform.axes.once_through import once_through
 from fsr.transform.instantiated import folded
 from fsr.transform.jam.action import JamThreads
-from fsr.transform.launch.number_parts import ONE, Extent, Part, TakenApart
-from fsr.transform.launch.once_through import once_through
 from fsr.transform.launch.pointwise import Pointwise, id_expression, pointwise
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject

@@ -1,0 +1,1 @@
+"""Axes of a launch for the parts of a number that its threads take apart."""
