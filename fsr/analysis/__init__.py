@@ -4,7 +4,7 @@ could not be shown, never that the opposite holds. Contract inference and all ac
 Values
 - polynomial: integer expressions as polynomials over symbols
 - definitions: locals set once, their types, and writing them out
-- types, conditions, macros: types of expressions; conjuncts, opposites, bounds; macros and constants of the file
+- types, conditions, macros: types of expressions; opposites, bounds; macros and constants of the file
 - ranges, reach, shapes: which elements an index runs over, and the row-major shape they have
 
 Functions

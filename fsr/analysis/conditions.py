@@ -10,14 +10,6 @@ NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "==": "==", "!=": "!="}
 
 
-def joined(parts: tuple[Expr, ...]) -> Expr | None:
-    """``a && b && c``; None for no parts."""
-    whole: Expr | None = None
-    for part in parts:
-        whole = part if whole is None else Binary("&&", whole, part)
-    return whole
-
-
 def negation(test: Expr) -> Expr:
     """The logical opposite, pushed inwards. (Comparisons of floating-point values are not inverted: NaN.)"""
     match test:

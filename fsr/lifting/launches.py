@@ -26,8 +26,7 @@ from fsr.lifting.refused import Refused
 from fsr.lifting.sampling import view
 from fsr.records import Candidate, Scratch
 from fsr.source.emit import emit_kernel
-from fsr.source.parse import parse_kernels
-from fsr.transform.instantiated import folded, instantiated
+from fsr.transform.instantiated import instantiated, kernels_of
 from fsr.transform.launch_alone import (
     Alone,
     alone,
@@ -83,7 +82,7 @@ class Steps:
 def known_alone(contract: Contract, candidate: Candidate, lifting: Steps) -> Iterator[Alone]:
     """The launches of a plan of which each is known for itself."""
     candidate = instantiated(own_copies(candidate, contract))  # as actions see it
-    kernels = folded(parse_kernels(candidate.source))
+    kernels = kernels_of(candidate.source)
     for one in launches_alone(contract, candidate.plan):
         # Not of numbers that are told for a launch: what is drawn for them need not fit the sizes that are drawn.
         if one.kernel in kernels and one.told.counted(one.launches) and not steps(one.launches[0]):

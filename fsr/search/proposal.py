@@ -11,9 +11,7 @@ from typing import Any, TypeVar
 from fsr.computation.computation import Computation
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Json, Outcome, Status
-from fsr.source.form import KernelForm
-from fsr.source.parse import parse_kernels
-from fsr.transform.instantiated import folded, instantiated
+from fsr.transform.instantiated import instantiated, kernels_of
 from fsr.transform.launch_alone import Alone
 from fsr.transform.own_copies import own_copies
 from fsr.transform.protocol import Action, Move, Subject
@@ -70,7 +68,7 @@ class Rules:
         """The candidate as actions see it: a kernel for each kind of its launches, and templates of types are the one
         instance that its plan launches."""
         candidate = instantiated(own_copies(candidate, self.contract))
-        kernels: Mapping[str, KernelForm] = folded(parse_kernels(candidate.source))
+        kernels = kernels_of(candidate.source)
         return Subject(candidate, kernels, self.contract, self.keep_launch, self.target, self.computation, self.alone)
 
 

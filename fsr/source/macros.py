@@ -127,30 +127,13 @@ def spelled_otherwise(text: str) -> dict[str, Macro]:
     return found
 
 
-def with_words_of_cuda(text: str, known: Mapping[str, Macro]) -> str:
-    """The text with these macros as what they stand for."""
-    for _ in range(4 if known else 0):
-        tokens = tokenize(text)
-        before = [None, *tokens]
-        taken = [t for t, b in zip(tokens, before, strict=False)
-                 if t.kind == "name" and t.text in known and (b is None or b.text not in (".", "->", "#"))]  # fmt: skip
-        if not taken:
-            break
-        out, at = list[str](), 0
-        for token in taken:
-            out += [text[at : token.start], known[token.text].body]
-            at = token.end
-        text = "".join([*out, text[at:]])
-    return text
-
-
 def _calls(macro: Macro, name: str) -> bool:
     return re.search(rf"\b{name}\s*\(", macro.body) is not None
 
 
 def expand(text: str, known: Mapping[str, Macro] | None = None) -> str:
-    """The text with its own function-like macros expanded, or those that are known, inside out, a bounded number of
-    times."""
+    """The text with its own function-like macros expanded, or those that are known (but for what names a member),
+    inside out, a bounded number of times."""
     known = function_macros(text) if known is None else known
     for _ in range(8):
         changed = _once(text, known)
@@ -164,15 +147,25 @@ def _once(text: str, known: Mapping[str, Macro]) -> str:
     tokens = tokenize(text)
     out: list[str] = []
     position = index = 0
-    while index < len(tokens) - 1:
-        token = tokens[index]
-        macro = known.get(token.text) if token.kind == "name" and tokens[index + 1].text == "(" else None
-        close = close_of(tokens, index + 1) if macro else None
-        if macro and close is not None:
-            written = macro.applied(source_of(text, split_commas(tokens[index + 2 : close])))
-            if written is not None:
-                out.append(text[position : token.start] + written)
-                position, index = tokens[close].end, close + 1
-                continue
+    while index < len(tokens):
+        found = _use(text, tokens, index, known)
+        if found is not None:
+            written, last = found
+            out.append(text[position : tokens[index].start] + written)
+            position, index = tokens[last].end, last
         index += 1
     return "".join(out) + text[position:]
+
+
+def _use(text: str, tokens: Sequence[Token], index: int, known: Mapping[str, Macro]) -> tuple[str, int] | None:
+    """What the macro at a token stands for, and the index of the last token that is its use's; None where none is."""
+    macro = known.get(tokens[index].text) if tokens[index].kind == "name" else None
+    if macro is None:
+        return None
+    if macro.params is None:
+        return (macro.body, index) if not index or tokens[index - 1].text not in (".", "->") else None
+    if index + 1 == len(tokens) or tokens[index + 1].text != "(":
+        return None
+    close = close_of(tokens, index + 1)
+    written = None if close is None else macro.applied(source_of(text, split_commas(tokens[index + 2 : close])))
+    return None if close is None or written is None else (written, close)

@@ -21,6 +21,7 @@ from fsr.source.form import (
     For,
     If,
     Index,
+    Jump,
     Member,
     Name,
     Return,
@@ -172,6 +173,17 @@ def map_stmts(
     for s in stmts:
         new = change(with_blocks(s if expr is None else map_own_exprs(s, expr), lambda b: map_stmts(b, change, expr)))
         found.extend([new] if isinstance(new, Stmt) else new)
+    return tuple(found)
+
+
+def map_jumps(stmts: Block, change: Callable[[Jump], Iterable[Stmt]]) -> Block:
+    """The statements with ``change`` applied to each ``break`` and ``continue`` that acts on the loop around them."""
+    found: list[Stmt] = []
+    for s in stmts:
+        if isinstance(s, Jump):
+            found.extend(change(s))
+        else:
+            found.append(s if isinstance(s, For | While) else with_blocks(s, lambda b: map_jumps(b, change)))
     return tuple(found)
 
 

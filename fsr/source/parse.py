@@ -16,16 +16,7 @@ from fsr.source.blanks import blanks, one_head, readable, unqualified
 from fsr.source.form import KernelForm, OpaqueStmt, Param
 from fsr.source.inner_branches import blanked_out, by_architecture, by_the_text, with_all_decided
 from fsr.source.items import Item, flat, parse_items
-from fsr.source.macros import (
-    Macro,
-    expand,
-    macro_words,
-    qualifying,
-    spelled_otherwise,
-    spelling,
-    statement_macros,
-    with_words_of_cuda,
-)
+from fsr.source.macros import Macro, expand, macro_words, qualifying, spelled_otherwise, spelling, statement_macros
 from fsr.source.parse_statements import Reader, squeeze
 from fsr.source.references import by_reference
 from fsr.source.tokens import source_of, split_commas, tokenize
@@ -108,7 +99,7 @@ def _functions(text: str, marker: str, others: Collection[str] = ()) -> dict[str
     items = list(flat(parse_items(code, strict=False)))
     defined = {i.names[0] for i in items if i.kind == "define" and i.names}
     types = {n for i in items if i.kind in ("alias", "record", "using") for n in i.names}
-    written, qualifiers = (statement_macros(code), spelled_otherwise(code)), qualifying(code) | set(others)
+    written, qualifiers = statement_macros(code) | spelled_otherwise(code), qualifying(code) | set(others)
     read = _as_compiled(code, items) if marker == "__global__" and "#" in code else code
     for item in items:
         if item.kind == "function" and item.body is not None and not item.head.isdisjoint({marker, *others}):
@@ -148,17 +139,16 @@ def _for_any_gpu(code: str, items: Sequence[Item]) -> str:
 
 
 def _definition(
-    code: str, item: Item, names: tuple[Collection[str], Collection[str], Collection[str]],
-    written: tuple[Mapping[str, Macro], Mapping[str, Macro]],
-) -> KernelForm | None:  # fmt: skip
+    code: str, item: Item, names: tuple[Collection[str], Collection[str], Collection[str]], written: Mapping[str, Macro]
+) -> KernelForm | None:
     """``names``: of the file's macros, of its types, of those macros that qualify a parameter at most; ``written``:
     macros that are written out."""
     defined, types, qualifiers = names
     header_end = (item.body or item.end) - item.start
     piece = one_head(code[item.start : item.end].rstrip("; \t\n"), header_end, defined)
     length = len(piece)
-    if any(written):
-        piece = piece[:header_end] + with_words_of_cuda(expand(piece[header_end:], written[0]), written[1])
+    if written:
+        piece = piece[:header_end] + expand(piece[header_end:], written)
     cleaned, taken = blanks(piece)
     cleaned = unqualified(cleaned, header_end, qualifiers)
     reader = Reader(piece.encode("latin-1"), taken, item.start, {*defined, *types})

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.records import Candidate
-from fsr.source.parse import parse_kernels
-from fsr.transform.instantiated import folded
+from fsr.transform.instantiated import kernels_of
 from fsr.transform.protocol import Action, Move, Subject
 
 REGION = "kernels"
@@ -53,7 +52,7 @@ class OnAllKernels:
             own = next((m for m in self.action.moves(now) if (m.region, m.params) == (region, move.params)), None)
             if own is not None:
                 made = self.action.apply(now, own)
-                now = replace(now, candidate=made, kernels=folded(parse_kernels(made.source)))
+                now = replace(now, candidate=made, kernels=kernels_of(made.source))
         return replace(now.candidate, actions=(*before, move.name))
 
 

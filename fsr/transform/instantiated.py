@@ -60,9 +60,9 @@ def _one(candidate: Candidate, name: str, kernel: KernelForm) -> Candidate:
     return replace(candidate, source=(data[:start] + (head + made).encode() + data[end:]).decode(), plan=plan)
 
 
-def folded(kernels: Mapping[str, KernelForm]) -> dict[str, KernelForm]:
-    """The kernels without branches that are never taken, and without barriers behind which nothing follows."""
-    return {name: _ended(_folded(kernel)) for name, kernel in kernels.items()}
+def kernels_of(source: str) -> dict[str, KernelForm]:
+    """A text's kernels without branches that are never taken, and without barriers behind which nothing follows."""
+    return {name: _ended(_folded(kernel)) for name, kernel in parse_kernels(source).items()}
 
 
 def _ended(kernel: KernelForm) -> KernelForm:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, combinations
+from itertools import combinations
 
 from fsr.analysis.aliasing import may_alias
 from fsr.analysis.definitions import Definitions, definitions
@@ -155,7 +154,8 @@ class Target:
 
     def size_text(self, e: Expr) -> str | None:
         """An integer expression as a size expression; None when it depends on more than sizes."""
-        return _size_text(self.known.expand(e), self)
+        e = self.known.expand(e)
+        return _named(e.text, self) if isinstance(e, Name) else _size_text(e, self)
 
     def poly_text(self, value: Poly) -> str | None:
         """A polynomial of sizes as a size expression; None when it depends on more."""
@@ -297,14 +297,15 @@ def _size_text(e: Expr, target: Target) -> str | None:
         return str(value)
     match e:
         case Name(text):
-            return _named(text, target)
+            found = _named(text, target)  # what callers pass may be a sum
+            return found if found is None or found.isidentifier() or found.isdigit() else f"({found})"
         case Cast(_, operand):
             return _size_text(operand, target)
         case Binary("+" | "-" | "*" | "/" | "%" | "<<" | ">>" as op, left, right):
             a, b = _size_text(left, target), _size_text(right, target)
             if a is None or b is None or (op in "/%" and not always(target.contract, f"min(({a}), ({b})) >= 0")):
                 return None  # C rounds to zero, size expressions round down
-            return f"({_operand(a)} {'//' if op == '/' else op} {_operand(b)})"
+            return f"({a} {'//' if op == '/' else op} {b})"
         case Call(Name("min" | "max" as function), (left, right)):
             a, b = _size_text(left, target), _size_text(right, target)
             return None if a is None or b is None else f"{function}({a}, {b})"
@@ -313,13 +314,6 @@ def _size_text(e: Expr, target: Target) -> str | None:
             if None not in parts:
                 return f"(({parts[2]}) if ({parts[0]}) {op} ({parts[1]}) else ({parts[3]}))"
     return None
-
-
-def _operand(text: str) -> str:
-    """A size expression as a part of another one: what callers pass may be a sum."""
-    depths = list(accumulate((c == "(") - (c == ")") for c in text))
-    one = re.fullmatch(r"\w+|\w*\(.*\)", text) and ("(" not in text or 0 not in depths[text.index("(") : -1])
-    return text if one else f"({text})"
 
 
 def _named(text: str, target: Target) -> str | None:

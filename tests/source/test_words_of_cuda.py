@@ -6,7 +6,7 @@ import pytest
 
 from fsr.source.emit import emit_kernel
 from fsr.source.file import KernelFile
-from fsr.source.macros import spelled_otherwise, with_words_of_cuda
+from fsr.source.macros import expand, spelled_otherwise
 from fsr.source.parse import parse_kernels
 from fsr.source.signature import signature
 from fsr.source.walk import contains_barrier, contains_opaque
@@ -73,4 +73,4 @@ def test_which_macros_are_words_of_cuda(macro: str, stands: bool) -> None:
 
 def test_members_keep_their_names() -> None:
     known = spelled_otherwise("#define TX threadIdx.x\n#define V\n")
-    assert with_words_of_cuda("a.TX = p->TX + TX; V int V2;", known) == "a.TX = p->TX + threadIdx.x;  int V2;"
+    assert expand("a.TX = p->TX + TX; V int V2;", known) == "a.TX = p->TX + threadIdx.x;  int V2;"

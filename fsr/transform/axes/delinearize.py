@@ -8,19 +8,19 @@ break multiloop dependence equations", PLDI 1992.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
+from fsr.analysis.conditions import negation
 from fsr.analysis.threads import guard_of
 from fsr.records import Candidate, Launch
-from fsr.source.form import Binary, Declare, Expr, If, Name, Stmt
-from fsr.source.parse import parse_kernels
+from fsr.source.form import Binary, Declare, Expr, Name, Stmt, conjunction
 from fsr.source.walk import Block, fresh, identifiers, integer
 from fsr.transform.axes.number_parts import ONE, Extent, Part, TakenApart
 from fsr.transform.axes.once_through import once_through
-from fsr.transform.instantiated import folded
+from fsr.transform.instantiated import kernels_of
 from fsr.transform.jam.action import JamThreads
 from fsr.transform.launch.pointwise import Pointwise, id_expression, pointwise
 from fsr.transform.plan import rewritten
@@ -29,6 +29,7 @@ from fsr.transform.sizes import INT_LIMIT, always, largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
 
 _THREADS = 256  # of a block, where the kernel's is an odd one
+_ROWS = (1, 2, 4, 8)  # of a block
 _OFFERED = 3  # shapes
 _JAMMED = 2
 _LIMIT = 65535  # blocks along y and z
@@ -98,7 +99,7 @@ def _jams(subject: Subject, found: _Axes, shape: tuple[int, int]) -> list[Move]:
 
 
 def _as_subject(subject: Subject, candidate: Candidate) -> Subject:
-    return replace(subject, candidate=candidate, kernels=folded(parse_kernels(candidate.source)))
+    return replace(subject, candidate=candidate, kernels=kernels_of(candidate.source))
 
 
 def _relaunched(launch: Launch, found: _Axes, x: int, y: int) -> Launch:
@@ -131,7 +132,7 @@ def _axes(target: Target) -> _Axes | None:
     if None in extents:
         return None
     counts = (*map(str, extents), f"({bound}) // ({sizes[-1]})")
-    reached = largest(target.contract, f"({bound}) + 8 * ({sizes[0]})")
+    reached = largest(target.contract, f"({bound}) + {_ROWS[-1]} * ({sizes[0]})")
     if reached is None or reached > INT_LIMIT:
         return None
     return _Axes(point, tuple(ends), counts, frozenset(parts))
@@ -185,7 +186,7 @@ def _shapes(found: _Axes) -> list[tuple[int, int]]:
 
     threads = found.point.target.block
     every = threads[0] if threads is not None and 32 <= threads[0] <= 1024 and threads[0] % 32 == 0 else _THREADS
-    shapes = [(every // y, y) for y in (1, 2, 4, 8) if every // y >= 32]
+    shapes = [(every // y, y) for y in _ROWS if every // y >= 32]
     fits = [s for s in shapes if most[1] is not None and -(-most[1] // s[1]) <= _LIMIT]
     return sorted(fits, key=lambda s: -round(used(s), 1))[:_OFFERED]
 
@@ -204,9 +205,11 @@ def _body(found: _Axes) -> Block:
     told = _apart(found.point, lambda part: _told(part, found, names), set())
     type_ = found.point.type_of("x")
     ids = tuple(Declare(f"const {type_}", n, id_expression(a)) for n, a in zip(names, "xyz", strict=False))
-    test = [Binary("<", Name(n), own.expr) for n, own in zip(names, _extents(found.ends), strict=False)]
+    tests = [Binary("<", Name(n), extent.expr) for n, extent in zip(names, _extents(found.ends), strict=False)]
     if len(found.counts) == 2:  # the last block along y may reach further than the number does
-        test.append(Binary("<", Name(own.name), found.point.bounds["x"][0]))
+        tests.append(Binary("<", Name(own.name), found.point.bounds["x"][0]))
+    inside = conjunction(tests)
+    assert inside is not None
     body, guarded = list[Stmt](), False
     for s in told:
         if isinstance(s, Declare) and s.name == own.name:
@@ -214,22 +217,10 @@ def _body(found: _Axes) -> Block:
             continue
         guard = None if guarded else guard_of(s, frozenset((own.name,)))
         if guard is not None:
-            guarded, s = True, _guard(guard.statement, test, guard.returns)
+            guarded, s = True, replace(guard.statement, test=negation(inside) if guard.returns else inside)
         body.append(s)
     rest = tuple(s for s in body if not (isinstance(s, Declare) and s.name == own.name))
     return rest if own.name not in identifiers(rest) else tuple(body)
-
-
-def _guard(s: If, test: Sequence[Binary], returns: bool) -> If:
-    whole: Expr = test[0]
-    for part in test[1:]:
-        whole = Binary("&&", whole, part)
-    if not returns:
-        return replace(s, test=whole)
-    outside: Expr = Binary(">=", test[0].left, test[0].right)
-    for part in test[1:]:
-        outside = Binary("||", outside, Binary(">=", part.left, part.right))
-    return replace(s, test=outside)
 
 
 def _extents(ends: tuple[Extent, ...]) -> list[Extent]:

@@ -12,8 +12,9 @@ from fsr.analysis.macros import expanded
 from fsr.analysis.polynomial import symbol
 from fsr.analysis.threads import global_axis
 from fsr.analysis.types import is_integer
-from fsr.source.form import Binary, Comment, Declare, For, If, Jump, Name, Return, Scope, Stmt
-from fsr.source.walk import Block, names_written
+from fsr.source.form import Binary, Comment, Declare, For, If, Name, Return
+from fsr.source.mapping import map_jumps
+from fsr.source.walk import names_written
 from fsr.transform.sizes import always
 from fsr.transform.target import Target
 
@@ -34,20 +35,6 @@ def once_through(target: Target) -> Target:
     if step != symbol("blockDim.x") * symbol("gridDim.x") or not always(read.contract, f"{every} >= ({bound})"):
         return target
     own = Declare(loop.type, loop.var, loop.start)
-    test = If(Binary("<", Name(loop.var), loop.bound), _ended(loop.body))
+    turn = map_jumps(loop.body, lambda _: [Return(None)])  # there is one: whoever goes on or leaves is done
+    test = If(Binary("<", Name(loop.var), loop.bound), turn)
     return replace(read, kernel=replace(read.kernel, body=(*body[:-1], own, test)))
-
-
-def _ended(body: Block) -> Block:
-    """A turn's statements, of which there is one: whoever goes on or leaves is done."""
-    found = list[Stmt]()
-    for s in body:
-        match s:
-            case Jump():
-                s = Return(None)
-            case If(_, then, orelse):
-                s = replace(s, then=_ended(then), orelse=_ended(orelse))
-            case Scope(inner):
-                s = replace(s, body=_ended(inner))
-        found.append(s)
-    return tuple(found)

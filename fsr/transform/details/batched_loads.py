@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 
 from fsr.analysis.accesses import accesses, declared_arrays
@@ -39,7 +40,7 @@ from fsr.source.form import (
     Unary,
     number,
 )
-from fsr.source.mapping import map_expr, replace_stmt, rewrite, substitute
+from fsr.source.mapping import map_expr, map_jumps, replace_stmt, rewrite, substitute
 from fsr.source.shadows import unshadowed
 from fsr.source.walk import (
     Block,
@@ -50,6 +51,7 @@ from fsr.source.walk import (
     contains_warp_wide,
     fresh,
     loop_regions,
+    names_assigned,
     names_in,
     names_written,
     walk_expr,
@@ -93,20 +95,36 @@ class BatchLoads:
         writes."""
         for target in map(_as_counted, targets(subject)):
             for region, loop in loop_regions(target.kernel).items():
-                found = _batch(target, loop)
-                for rank, factor in enumerate(FACTORS if found is not None else ()):
-                    if found is not None and found.bytes_ * factor <= _MOST_BYTES:
-                        gain = _gain(subject, found) - 0.05 * rank
-                        yield Move(self.name, region_in(target, region), (("factor", factor),), gain)
+                found = self._batch(subject, target, loop)
+                if found is None:
+                    continue
+                gain = _gain(subject, found)
+                for rank, factor in enumerate(FACTORS):
+                    if found.bytes_ * factor <= _MOST_BYTES:
+                        yield Move(self.name, region_in(target, region), (("factor", factor),), gain - 0.05 * rank)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with its loads in batches."""
         target = _as_counted(target_of(subject, move))
         loop = loop_regions(target.kernel)[part_of(move)]
-        found = _batch(target, loop)
+        found = self._batch(subject, target, loop)
         assert found is not None
         body = replace_stmt(target.kernel.body, loop, _written(found, int(move.param("factor"))))
         return rewritten(target, move, replace(target.kernel, body=body))
+
+    def _batch(self, subject: Subject, target: Target, loop: For) -> _Batch | None:
+        if not _may_be_ahead(target, loop):
+            return None
+        memory = subject.once((self.name, target.region), partial(_memory, target))
+        return None if memory is None else _batch(target, loop, memory)
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """``scene``: where pointers lead; ``written``: what the kernel writes."""
+
+    scene: Pointers
+    written: frozenset[str]
 
 
 def _gain(subject: Subject, found: _Batch) -> float:
@@ -124,24 +142,24 @@ def _as_counted(target: Target) -> Target:
     return replace(target, kernel=replace(kernel, body=body))
 
 
-def _batch(target: Target, loop: For) -> _Batch | None:
+def _may_be_ahead(target: Target, loop: For) -> bool:
+    """Whether the loop counts up to what no turn changes, and keeps its loads behind."""
     if loop.type is None or loop.relation != "<" or not _keeps_loads_behind(loop) or _is_short(target, loop):
-        return None
+        return False
     if shadowing(loop.body, frozenset(p.name for p in target.kernel.params) | {loop.var}):
-        return None
-    changing = names_written(loop.body) | {s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)}
-    heads = (loop.bound, loop.step)
-    if loop.var in names_written(loop.body) or any(names_in(e) & changing or not _plain(e) for e in heads):
-        return None
-    try:
-        scene = pointers(target.kernel, target.passed, target.contract.aliasing, target.functions)
-    except Unclear:
-        return None
-    written = _written_roots(target, scene)
-    if written is None:
-        return None
-    reads = list(_reads(target, loop, scene, written, frozenset(changing)))
-    types = tuple(element_type(scene.elements[r.base.text]) for r in reads if isinstance(r.base, Name))
+        return False
+    changing = _changing(loop)
+    return loop.var not in changing and all(_plain(e) and not names_in(e) & changing for e in (loop.bound, loop.step))
+
+
+def _changing(loop: For) -> frozenset[str]:
+    """What a turn sets or declares."""
+    return names_written(loop.body) | {s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)}
+
+
+def _batch(target: Target, loop: For, memory: _Memory) -> _Batch | None:
+    reads = _reads(target, loop, memory)
+    types = tuple(element_type(memory.scene.elements[r.base.text]) for r in reads if isinstance(r.base, Name))
     sizes = [bytes_of(target, t) for t in types]
     if not reads or len(types) != len(reads) or None in sizes:
         return None
@@ -171,45 +189,45 @@ def _plain(e: Expr) -> bool:
     return all(isinstance(x, Name | Literal | Binary | Cast | Member) for x in walk_expr(e))
 
 
-def _written_roots(target: Target, scene: Pointers) -> frozenset[str] | None:
-    """The memory that the kernel writes; None where that does not show."""
-    own = declared_arrays(target.kernel.body)
-    found = set[str]()
+def _memory(target: Target) -> _Memory | None:
+    """The kernel's memory; None where it does not show what is written."""
+    try:
+        scene = pointers(target.kernel, target.passed, target.contract.aliasing, target.functions)
+    except Unclear:
+        return None
+    own, found = declared_arrays(target.kernel.body), set[str]()
     for a in accesses(target.kernel):
         if a.writes:
             root = scene.roots.get(a.array or "")
             if root is None and a.array not in own:
                 return None
             found |= {root} if root is not None else set()
-    return frozenset(found)
+    return _Memory(scene, frozenset(found))
 
 
-def _reads(
-    target: Target, loop: For, scene: Pointers, written: frozenset[str], changing: frozenset[str]
-) -> Iterator[Index]:
+def _reads(target: Target, loop: For, memory: _Memory) -> list[Index]:
     """The elements that every turn reads before anything else, at places that the turn's number tells, or what was
     read ahead itself."""
     told = dict[str, Expr]()  # variables of the turn, as expressions of its number
-    found = list[Index]()
-    steady = changing - {loop.var}
+    found, changing, again = list[Index](), _changing(loop), names_assigned(loop.body)
+    roots = {name: root for name, root in memory.scene.roots.items() if root not in memory.written
+             and "volatile" not in target.known.types.get(name, "").split()}  # fmt: skip
 
     def look(e: Expr) -> None:
         for part in _always(e):
-            if isinstance(part, Index) and isinstance(part.base, Name) and part.base.text in scene.roots:
+            if isinstance(part, Index) and isinstance(part.base, Name) and part.base.text in roots:
                 at = substitute(part, told)
                 assert isinstance(at, Index)
-                free = _free(at.index, found)
-                may = scene.roots[part.base.text] not in written and not free & steady
-                may = may and "volatile" not in target.known.types.get(part.base.text, "").split()
-                varies = loop.var in names_in(at.index)
-                if may and varies and at not in found and _computes(at.index, found):
+                rest = map_expr(at.index, lambda x: Literal("0") if x in found else x)  # what is not read ahead
+                varies = loop.var in names_in(at.index) and at not in found
+                if varies and _plain(rest) and not names_in(rest) & changing:
                     found.append(at)
 
     for s in loop.body:
         match s:
             case Declare(name=name, init=init, dims=()) if init is not None:
                 look(init)
-                if not _is_set_again(loop, name):
+                if name not in again:
                     told[name] = substitute(init, told)
                 continue
             case Assign(Name(), _, value):
@@ -221,12 +239,7 @@ def _reads(
             case If(e, _, _) | Assign(_, _, e) | ExprStmt(e):
                 look(e)
         break
-    yield from found
-
-
-def _is_set_again(loop: For, name: str) -> bool:
-    return any(isinstance(s, Assign) and isinstance(s.target, Name) and s.target.text == name
-               for s in walk_stmts(loop.body))  # fmt: skip
+    return found
 
 
 def _always(e: Expr) -> Iterator[Expr]:
@@ -248,16 +261,6 @@ def _always(e: Expr) -> Iterator[Expr]:
     yield e
 
 
-def _free(e: Expr, found: list[Index]) -> frozenset[str]:
-    """The names in an index but for those within what is read ahead."""
-    return names_in(map_expr(e, lambda x: Literal("0") if x in found else x))
-
-
-def _computes(e: Expr, found: list[Index]) -> bool:
-    """Whether an index is arithmetic on what is known before the turn."""
-    return _plain(map_expr(e, lambda x: Literal("0") if x in found else x))
-
-
 # ---------------------------------------------------------------- text
 
 
@@ -277,12 +280,13 @@ def _written(found: _Batch, factor: int) -> Block:
     told = {r: Index(Name(v), Name(u)) for r, v in zip(found.reads, values, strict=True)}
 
     loads = list[Stmt]()
-    for read, value in zip(found.reads, values, strict=True):
-        index = _by_reads(read.index, told)
-        loads.append(Assign(Index(Name(value), Name(u)), "=", Index(read.base, substitute(index, {loop.var: here}))))
+    for read, value in told.items():
+        index = map_expr(read.index, lambda x: told.get(x, x) if isinstance(x, Index) else x)
+        loads.append(Assign(value, "=", Index(read.base, substitute(index, {loop.var: here}))))
     within = Binary("<", here, loop.bound)
     ends = breaks(loop.body)
-    turn = _leaving(loop.body, done) if ends else loop.body
+    noted = Assign(Name(done), "=", Literal("true"))
+    turn = map_jumps(loop.body, lambda jump: [noted, jump] if jump.keyword == "break" else [jump])
     body = _in_place(found, turn, told)
     heads: tuple[Stmt, ...] = tuple(
         Declare(t, v, None, (number(factor),)) for t, v in zip(found.types, values, strict=True)
@@ -297,14 +301,11 @@ def _written(found: _Batch, factor: int) -> Block:
     return (Scope((Declare("bool", done, Literal("false")), whole)),) if ends else (whole,)
 
 
-def _by_reads(index: Expr, told: dict[Index, Index]) -> Expr:
-    return map_expr(index, lambda x: told.get(x, x) if isinstance(x, Index) else x)
-
-
 def _in_place(found: _Batch, body: Block, told: dict[Index, Index]) -> Block:
     """The turn's statements with what was read ahead: by the places as they are written, variables told or not."""
+    again = names_assigned(found.loop.body)
     own = {s.name: s.init for s in found.loop.body
-           if isinstance(s, Declare) and s.init is not None and not _is_set_again(found.loop, s.name)}  # fmt: skip
+           if isinstance(s, Declare) and s.init is not None and s.name not in again}  # fmt: skip
 
     def change(e: Expr) -> Expr | None:
         if isinstance(e, Unary) and e.op == "&":
@@ -325,18 +326,3 @@ def _spelled(e: Index, own: dict[str, Expr], read: Index) -> bool:
             return True
         at = substitute(at, own)
     return at == read
-
-
-def _leaving(body: Block, done: str) -> Block:
-    """The statements with a note whenever they end the loop."""
-    found = list[Stmt]()
-    for s in body:
-        match s:
-            case Jump("break"):
-                found.append(Assign(Name(done), "=", Literal("true")))
-            case If(_, then, orelse):
-                s = replace(s, then=_leaving(then, done), orelse=_leaving(orelse, done))
-            case Scope(inner):
-                s = replace(s, body=_leaving(inner, done))
-        found.append(s)
-    return tuple(found)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.macros import expanded
-from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Jump, Name, Return, Scope, Stmt
-from fsr.source.mapping import with_blocks
-from fsr.source.walk import BUILTINS, Block, contains_return, names_mentioned
+from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Name, Return
+from fsr.source.mapping import map_jumps
+from fsr.source.walk import BUILTINS, Block, breaks, contains_return, names_mentioned
 from fsr.transform.fuse.coordinates import Indices, launched
 from fsr.transform.launch.pointwise import Pointwise, pointwise
 from fsr.transform.target import Target
@@ -66,31 +66,12 @@ def _strided(target: Target) -> Points | None:
         return None
     used = names_mentioned((*own, If(bound, ())))
     kept = tuple(s for s in lead if s.name in used)
-    told = _returning(own)
+    told = map_jumps(own, lambda _: [Return()])
     of_threads = BUILTINS | (thread_aware(target.source) - {kernel.name})
-    if told is None or contains_return(own) or names_mentioned((*kept, *own)) & of_threads:
+    if breaks(own) or contains_return(own) or names_mentioned((*kept, *own)) & of_threads:
         return None
     if any(s.name not in target.known.values for s in kept):
         return None
     kind = _spelt(" ".join(w for w in loop.type.split() if w != "const"))
     body: Block = (*kept, If(Binary("<", Name(loop.var), bound), told))
     return Points({"x": (loop.var, kind)}, {"x": (bound, text)}, body, loop.var)
-
-
-def _returning(stmts: Block) -> Block | None:
-    """A turn's statements as those of a function; None where the loop ends early."""
-    found = list[Stmt]()
-    for s in stmts:
-        match s:
-            case Jump("continue"):
-                found.append(Return())
-            case Jump():
-                return None
-            case If() | Scope():
-                blocks = [_returning(b) for b in ((s.then, s.orelse) if isinstance(s, If) else (s.body,))]
-                if None in blocks:
-                    return None
-                found.append(with_blocks(s, lambda block: _returning(block) or ()))
-            case _:
-                found.append(s)
-    return tuple(found)

@@ -10,7 +10,7 @@ from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.source.rewrite import replace_kernel
 from fsr.transform.inlining.calls import inlined
-from fsr.transform.instantiated import folded
+from fsr.transform.instantiated import kernels_of
 from fsr.transform.protocol import Action, Move, Subject
 
 
@@ -62,5 +62,5 @@ def _written_out(subject: Subject) -> Subject | None:
             source = replace_kernel(source, parse_kernels(source)[name], form)
     if source == subject.candidate.source:
         return None
-    kernels = folded(parse_kernels(source))
+    kernels = kernels_of(source)
     return replace(subject, candidate=replace(subject.candidate, source=source), kernels=kernels)

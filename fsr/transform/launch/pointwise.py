@@ -27,6 +27,7 @@ from fsr.source.form import (
     Stmt,
     Unary,
     While,
+    conjunction,
 )  # fmt: skip
 from fsr.source.mapping import substitute
 from fsr.source.walk import (
@@ -65,10 +66,7 @@ class Pointwise:
         tests = [
             Binary("<", Name(g.name), self.bounds[axis][0]) for axis, g in sorted(self.ids.items()) if axis != skip
         ]
-        joined: Expr = tests[0] if tests else Literal("true")
-        for test in tests[1:]:
-            joined = Binary("&&", joined, test)
-        return joined
+        return conjunction(tests) or Literal("true")
 
     def guarded(self, skip: str = "") -> tuple[Stmt, ...]:
         """Lead and core, the core under the guard."""

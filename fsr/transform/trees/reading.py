@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fsr.analysis.conditions import joined
 from fsr.analysis.index_values import Values
 from fsr.source.form import (
     Assign,
@@ -27,6 +26,7 @@ from fsr.source.form import (
     Scope,
     Stmt,
     While,
+    conjunction,
     conjuncts,
 )  # fmt: skip
 from fsr.source.walk import BARRIER, Block, blocks_of, exprs_of, walk_expr, walk_stmts
@@ -227,7 +227,7 @@ class _Machine:
         for v in known[:first]:
             assert v is not None
             yes &= v != 0
-        rest = joined(parts[first:])
+        rest = conjunction(parts[first:])
         if rest is not None and orelse:
             raise _UnknownError
         self._run_some(then if rest is None else (If(rest, then),), yes)
