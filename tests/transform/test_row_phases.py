@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from fsr.source.parse import parse_kernels
-from fsr.transform.instantiated import folded, instantiated
+from fsr.transform.instantiated import instantiated, kernels_of
 from fsr.transform.rows.action import ROW_PER_BLOCK
 from fsr.transform.rows.block_rows import block_row_kernel
 
@@ -89,7 +88,7 @@ def phases(subject_from):
     def made(text):
         subject = subject_from(text)
         candidate = instantiated(subject.candidate)
-        return replace(subject, candidate=candidate, kernels=folded(parse_kernels(candidate.source)))
+        return replace(subject, candidate=candidate, kernels=kernels_of(candidate.source))
 
     return made
 
