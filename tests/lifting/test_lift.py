@@ -562,6 +562,19 @@ def test_bytes_that_are_read_four_at_a_time_are_told_apart(tmp_path):
     assert "x[i, j]" in lines(found.computation)[0]
 
 
+def test_a_union_of_a_vector_and_its_elements_is_read_by_element(tmp_path):
+    found = lifted(tmp_path, """union Four { float4 v; float e[4]; };
+__global__ void k(const float* x, float* y, int rows, int cols) {
+  int first = (blockIdx.x * 64 + threadIdx.x) * 4;
+  if (first + 4 <= rows * cols) {
+    Four held = *reinterpret_cast<const Four*>(x + first);
+    for (int k = 0; k < 4; ++k) y[first + k] = held.e[k] * 2.0f;
+  } else for (int i = first; i < rows * cols; ++i) y[i] = x[i] * 2.0f;
+}""", launch=("ceil_div(rows * cols, 256)", 64))  # fmt: skip
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["y[i, j] = x[i, j] * 2.0"]
+
+
 def test_a_sum_in_one_region_alone_stays_a_sum(tmp_path):
     body = """__global__ void k(const float* x, float* y, int rows, int cols) {
   int i = blockIdx.x;

@@ -131,8 +131,8 @@ class HostToolchain:
                 code, told = run_compiler(waiting.pop(0), self._readable(), folder, ends - time.monotonic())
                 if code is None:
                     return CompileFailure(told, timed_out=True)
-                if code and _TREATED_AS_BYTES.search(told) and _PLAIN_VECTORS not in flags:
-                    flags = [*flags, _PLAIN_VECTORS]
+                if code and TREATED_AS_BYTES.search(told) and PLAIN_VECTORS not in flags:
+                    flags = [*flags, PLAIN_VECTORS]
                     waiting = self._commands(flags, instrumented, Path(folder))
                     continue
                 log += told
@@ -169,10 +169,10 @@ class HostToolchain:
 
 
 # What compilers say of vectors that look at their own address where a unit takes them for plain bytes.
-_TREATED_AS_BYTES = re.compile(
+TREATED_AS_BYTES = re.compile(
     r"aligned_at|fsr_alignment|trivially.copyable|non-trivial|decomposes into|structured binding|implicitly deleted"
 )
-_PLAIN_VECTORS = "-DFSR_PLAIN_VECTORS=1"
+PLAIN_VECTORS = "-DFSR_PLAIN_VECTORS=1"
 # A GPU casts what does not fit to the nearest end, and a float's NaN to 0 (recorded: programs *_cast_past_ends). To 8
 # and 16 bits it casts to 32 and cuts, which clang has no option for: as it does without, they keep the low bits.
 _TO_THE_ENDS = "-fno-strict-float-cast-overflow"
@@ -211,7 +211,7 @@ def _numerics(flags: Sequence[str]) -> tuple[str, ...]:
     options = [f"-ffp-contract={contract}"]
     if standard and standard[-1] != "std=c++14":  # the headers need C++17, which accepts C++14 kernels
         options.append(f"-{standard[-1]}")
-    options += [_PLAIN_VECTORS] * (_PLAIN_VECTORS in flags)
+    options += [PLAIN_VECTORS] * (PLAIN_VECTORS in flags)
     return (*options, "-DFSR_USE_FAST_MATH=1") if fast else tuple(options)
 
 

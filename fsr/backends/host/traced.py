@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.backends.flags import refused_flags, split_defines
-from fsr.backends.host.compiler import ARCH, default_cache_folder, failure
+from fsr.backends.host.compiler import ARCH, PLAIN_VECTORS, TREATED_AS_BYTES, default_cache_folder, failure
 from fsr.backends.host.instrument import instrument
 from fsr.backends.host.linking import link_command
 from fsr.backends.host.reach import strangers
@@ -77,8 +77,9 @@ class TracingToolchain:
         with tempfile.TemporaryDirectory(prefix="fsr-trace-") as name:
             folder = Path(name)
             (folder / SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
-            result = None
-            for step in (self._to_text, self._to_image):
+            result, waiting = None, [self._to_text, self._to_image]
+            while waiting:
+                step = waiting.pop(0)
                 code, log = run_compiler(
                     step(compiler, flags, folder),
                     self._readable(compiler),
@@ -87,6 +88,9 @@ class TracingToolchain:
                 )
                 if code is None:
                     return CompileFailure(log, timed_out=True)
+                if code and TREATED_AS_BYTES.search(log) and PLAIN_VECTORS not in flags:
+                    flags, waiting = [*flags, PLAIN_VECTORS], [step, *waiting]
+                    continue
                 if code:
                     return failure(log, code)
                 if result is None:
@@ -110,8 +114,9 @@ class TracingToolchain:
         return [str(program.parent.parent), str(INCLUDE), str(self._folder)]
 
     def _to_text(self, compiler: Compiler, flags: Sequence[str], folder: Path) -> list[str]:
-        options = (*COMMON, *_OPTIONS, *(flag for flag in flags if flag.startswith(("-std", "--std"))))
-        header = precompiled_header(compiler, (*COMMON, *_OPTIONS), self._folder)
+        basic = (*COMMON, *_OPTIONS, *(flag for flag in flags if flag == PLAIN_VECTORS))
+        options = (*basic, *(flag for flag in flags if flag.startswith(("-std", "--std"))))
+        header = precompiled_header(compiler, basic, self._folder)
         source, output = str(folder / SOURCE_NAME), str(folder / "unit.ll")
         return [compiler.path, *options, *header, "-x", "c++", "-S", "-emit-llvm", source, "-o", output]
 
