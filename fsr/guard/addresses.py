@@ -24,6 +24,7 @@ from fsr.source.blanks import blanks, readable
 from fsr.source.entry import function_name, template_arguments, template_parameters
 from fsr.source.items import flat, parse_items
 from fsr.source.parse import syntax_tree
+from fsr.source.tokens import tokenize
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -92,7 +93,8 @@ def _settled(names: Names, code: str) -> dict[int, str]:
             pieces.append((item.start, syntax_tree(readable(blanks(piece)[0]))))
             names.base, names.kernel = item.start, "__global__" in item.head
             head = code[item.start : item.body or item.end] if names.kernel else ""
-            names.template = tuple(template_parameters(head))
+            tokens = [t for t in tokenize(head) if t.kind != "directive"]
+            names.template = tuple((p.name, p.default) for p in template_parameters(tokens))
             names.collect(pieces[-1][1])
     for names.reading in range(1, _ROUNDS + 1):
         names.changed = False

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fsr.hardware.c_types import BY_DTYPE
+from fsr.source.entry import template_parameters
 from fsr.source.integers import integer_of
 from fsr.source.tokens import Token, close_angle, close_of, spelt, split_commas
 from fsr.source.types import resolve_dtype
@@ -93,16 +94,13 @@ def _template(tokens: Sequence[Token], name: str, given: Sequence[str]) -> dict[
         if given:
             raise NotPlain(f"{name} is given template arguments and is no template")
         return {}
-    close = close_angle(tokens, 1) or 1
     bound = dict[str, str]()
-    for at, part in enumerate(split_commas(tokens[2:close])):
-        texts = [t.text for t in part]
-        equals = texts.index("=") if "=" in texts else len(texts)
-        if "..." in texts:
+    for at, parameter in enumerate(template_parameters(tokens)):
+        if parameter.pack:
             raise NotPlain(f"{name} is a template of any number of arguments")
-        if at >= len(given) and equals == len(texts):
+        if at >= len(given) and not parameter.default:
             raise NotPlain(f"{name} is given {len(given)} template arguments")
-        bound[texts[equals - 1]] = given[at] if at < len(given) else spelt(part[equals + 1 :])
+        bound[parameter.name] = given[at] if at < len(given) else parameter.default
     return bound
 
 

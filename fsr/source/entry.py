@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from fsr.source.tokens import close_angle, spelt, split_commas, tokenize
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from fsr.source.tokens import Token, close_angle, spelt, split_commas, tokenize
 
 
 def bare_name(entry: str) -> str:
@@ -36,15 +39,23 @@ def template_arguments(entry: str) -> list[str]:
     return [spelt(part) for part in split_commas(tokens[at + 1 : close])]
 
 
-def template_parameters(head: str) -> list[tuple[str, str]]:
-    """Name and default ('' for none) of each parameter of a definition that begins with ``template <...>``; [] for
-    others."""
-    tokens = [t for t in tokenize(head) if t.kind != "directive"]
+class TemplateParameter(NamedTuple):
+    """A parameter of a template. ``default``: '' for none; ``pack``: it takes any number of arguments."""
+
+    text: str
+    name: str
+    default: str
+    pack: bool
+
+
+def template_parameters(tokens: Sequence[Token]) -> list[TemplateParameter]:
+    """The parameters of a definition that begins with ``template <...>``; [] for others."""
     close = close_angle(tokens, 1) if [t.text for t in tokens[:2]] == ["template", "<"] else None
-    found = list[tuple[str, str]]()
+    found = list[TemplateParameter]()
     for part in split_commas(tokens[2:close]) if close else ():
         texts = [t.text for t in part]
         equals = texts.index("=") if "=" in texts else len(texts)
         names = [t.text for t in part[:equals] if t.kind == "name"]
-        found.append((names[-1] if names else "", spelt(part[equals + 1 :])))
+        pack = "..." in "".join(texts)
+        found.append(TemplateParameter(spelt(part), names[-1] if names else "", spelt(part[equals + 1 :]), pack))
     return found

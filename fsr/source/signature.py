@@ -10,13 +10,13 @@ from fsr.errors import SourceError
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.source.conditionals import taken
 from fsr.source.declared_members import NotPlain
-from fsr.source.entry import template_arguments
+from fsr.source.entry import template_arguments, template_parameters
 from fsr.source.file import KernelFile
 from fsr.source.items import parameters_at, strip_head
 from fsr.source.macros import qualifying
 from fsr.source.pieces import Piece
 from fsr.source.structures import Structures
-from fsr.source.tokens import Token, close_angle, close_of, spelt, split_commas, tokenize
+from fsr.source.tokens import Token, close_of, spelt, split_commas, tokenize
 from fsr.source.types import aliases_of, resolve_dtype
 
 MOST_BYTES = 32_764  # of all parameters together: "Formal parameter space overflowed", says NVRTC 13 of one more
@@ -116,25 +116,20 @@ def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[st
                 expected=piece.qualified(), where=piece.where, fix="write the name alone",
             )  # fmt: skip
         return {}
-    close = close_angle(tokens, 1) or 1
-    bound: dict[str, str] = {}
-    for index, part in enumerate(split_commas(tokens[2:close])):
-        texts = [t.text for t in part]
-        equals = texts.index("=") if "=" in texts else len(texts)
-        names = [t.text for t in part[:equals] if t.kind == "name"]
-        if "..." in "".join(texts):
-            bound[names[-1]] = ", ".join(given[index:])
+    bound, parameters = dict[str, str](), template_parameters(tokens)
+    for index, parameter in enumerate(parameters):
+        if parameter.pack:
+            bound[parameter.name] = ", ".join(given[index:])
         elif index < len(given):
-            bound[names[-1]] = given[index]
-        elif equals < len(texts):
-            bound[names[-1]] = spelt(part[equals + 1 :])
+            bound[parameter.name] = given[index]
+        elif parameter.default:
+            bound[parameter.name] = parameter.default
         else:
-            parts = split_commas(tokens[2:close])
-            wanted = ", ".join(spelt(p) for p in parts)
-            such = ", ".join([*given, *(_such(p) for p in parts[index:] if "=" not in {t.text for t in p})])
+            such = ", ".join([*given, *(_such(p.text) for p in parameters[index:] if not p.default)])
             raise SourceError(
-                f"the kernel {piece.qualified()} is a template, and the entry {entry!r} gives no {names[-1]}",
-                expected=f"an entry such as {piece.qualified()}<...> for template <{wanted}>",
+                f"the kernel {piece.qualified()} is a template, and the entry {entry!r} gives no {parameter.name}",
+                expected=f"an entry such as {piece.qualified()}<...> for "
+                f"template <{', '.join(p.text for p in parameters)}>",
                 where=piece.where,
                 fix=f'name the instance in the contract, for example entry = "{piece.qualified()}<{such}>", or with '
                 f"--entry '{piece.qualified()}<{such}>', which shows what else is open",
@@ -142,9 +137,9 @@ def _bind_template(tokens: Sequence[Token], entry: str, piece: Piece) -> dict[st
     return bound
 
 
-def _such(parameter: Sequence[Token]) -> str:
+def _such(parameter: str) -> str:
     """An argument that a template parameter may have: a type, a truth, or a number."""
-    first = parameter[0].text if parameter else ""
+    first = parameter.split()[0]
     return "float" if first in ("typename", "class") else "true" if first == "bool" else "256"
 
 
