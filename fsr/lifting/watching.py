@@ -38,7 +38,7 @@ from fsr.lifting.sampling import (
 )  # fmt: skip
 from fsr.lifting.signs import BITS, FLOATS, Signs
 from fsr.lifting.turns import cells_about_turns
-from fsr.lifting.written import cells_about_edges, untouched_cells, written_cells
+from fsr.lifting.written import all_edges_seen, cells_about_edges, untouched_cells, written_cells
 from fsr.records import Candidate, Case, FaultKind, Role, ScalarArgument
 from fsr.testgen.bounds import float_bounds, integer_bounds
 from fsr.testgen.placing import place
@@ -73,7 +73,8 @@ class Run:
             made = self.made(output)
             found = cells(shape, len(self.trace.nodes) / max(1, sum(map(len, self.trace.results.values()))))
             seen = sum(bool(made[at]) for at in found)
-            return cells_about_edges(made) if made.any() and seen < _FEW_MADE * len(found) else found
+            few = seen < _FEW_MADE * len(found) or not all_edges_seen(made, found)
+            return cells_about_edges(made) if made.any() and few else found
         nodes = self.trace.known[output]
         made = self.trace.nodes["kind"][nodes[np.flatnonzero(nodes)]] > KINDS.index("load")
         found = written_cells(nodes, shape, len(self.trace.nodes) / max(1, int(made.sum())))

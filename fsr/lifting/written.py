@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from fsr.lifting.points import Ints as Indices
 from fsr.lifting.points import Mask
 from fsr.lifting.sampling import ALONG, MOST_CELLS, Ints
 
@@ -17,15 +18,26 @@ def cells_about_edges(made: Mask) -> list[tuple[int, ...]]:
     draw = np.random.default_rng(0)
     within = np.argwhere(made)
     chosen = [within[draw.permutation(len(within))[: MOST_CELLS // 2]]]
+    for d, step, edge in _edges(made):
+        some = edge[draw.permutation(len(edge))[:ALONG]]
+        chosen += [some, some + step * np.eye(made.ndim, dtype=np.int64)[d]]
+    chosen.append(np.array([*np.ndindex(*(2,) * made.ndim)], np.int64) * (np.array(made.shape) - 1))
+    return list(dict.fromkeys(tuple(map(int, c)) for found in chosen for c in found))
+
+
+def all_edges_seen(made: Mask, found: Sequence[tuple[int, ...]]) -> bool:
+    """Whether elements to look at lie at every edge of what is written, but for those at an end of the output."""
+    seen = set(found)
+    return all(not len(edge) or any(tuple(at) in seen for at in edge.tolist()) for _, _, edge in _edges(made))
+
+
+def _edges(made: Mask) -> Iterator[tuple[int, int, Indices]]:
+    """Along each dimension and either way: the elements that are written whose neighbour is not."""
     for d in range(made.ndim):
         for step in (1, -1):
             beside = np.roll(made, -step, d)  # what goes round is no neighbour
             np.moveaxis(beside, d, 0)[-1 if step == 1 else 0] = True
-            edge = np.argwhere(made & ~beside)
-            edge = edge[draw.permutation(len(edge))[:ALONG]]
-            chosen += [edge, edge + step * np.eye(made.ndim, dtype=np.int64)[d]]
-    chosen.append(np.array([*np.ndindex(*(2,) * made.ndim)], np.int64) * (np.array(made.shape) - 1))
-    return list(dict.fromkeys(tuple(map(int, c)) for found in chosen for c in found))
+            yield d, step, np.argwhere(made & ~beside)
 
 
 def untouched_cells(nodes: Ints, shape: Sequence[int]) -> list[tuple[int, ...]]:
