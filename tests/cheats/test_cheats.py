@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, Promo
 from fsr.records import Candidate, Outcome, Status
 from fsr.testgen.candidate_file import read_candidate, read_notes
 
+QUARTER = 4
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "examples"
 CHEATS = sorted(HERE.glob("*.cu"))
@@ -24,14 +26,23 @@ HONEST = sorted((HERE / "honest").glob("*.cu"))
 
 @lru_cache(maxsize=1)
 def original(name: str) -> tuple[Contract, Candidate]:
+    """An example, timed at a quarter of its first size: a GPU runs the corpus at the whole (tests/gpu)."""
     contract = load_contract(EXAMPLES / f"{name}.cu")
-    return contract, Candidate((EXAMPLES / f"{name}.cu").read_text(), contract.plan)
+    first, *others = contract.sizes
+    small = replace(first, timed=tuple(n // QUARTER for n in first.timed))
+    return replace(contract, sizes=(small, *others)), Candidate((EXAMPLES / f"{name}.cu").read_text(), contract.plan)
+
+
+def candidate_of(path: Path, contract: Contract) -> Candidate:
+    """A file of the corpus; what it takes for the timed size is that of the contract here."""
+    found = read_candidate(path, contract)
+    return replace(found, source=found.source.replace("n == 16777216", f"n == {16777216 // QUARTER}"))
 
 
 def judged(path: Path, attacked: str, device: str = "host") -> Outcome:
     """The way of a candidate through the evaluation: guard, compile, tests, promotion; the last outcome."""
     contract, baseline = original(attacked)
-    candidate = read_candidate(path, contract)
+    candidate = candidate_of(path, contract)
     spec = SessionSpec(contract, baseline, device, "sm_90", seed=11, folder=str(EXAMPLES))
     built = compile_task(CompileRequest(spec, candidate))
     if not isinstance(built, Binaries):

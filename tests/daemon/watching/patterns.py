@@ -22,6 +22,7 @@ class World:
     def __init__(self, base: Path, chance: random.Random, kernels: int = 12) -> None:
         self.root, self.outside, self.chance = base / "root", base / "outside", chance
         self.operations = self._count = 0
+        self.begin()
         for folder in (self.root / "sub" / "deep", self.outside):
             folder.mkdir(parents=True)
         self.header, self.far = self.root / "sub" / "shared.cuh", self.outside / "far.cuh"
@@ -47,10 +48,12 @@ class World:
     # ------------------------------------------------------------ operations, counted
 
     def write(self, path: Path, text: str) -> None:
+        self._paced()
         self.operations += 2  # created or truncated, and written
         path.write_text(text)
 
     def move(self, source: Path, target: Path) -> None:
+        self._paced()
         self.operations += 1
         source.replace(target)
 
@@ -61,6 +64,15 @@ class World:
     def link(self, path: Path, target: Path | str) -> None:
         self.operations += 1
         path.symlink_to(target)
+
+    def begin(self) -> None:
+        """From here on ``slowest`` tells the longest time between two operations: a busy machine makes of one save in
+        steps two saves."""
+        self.slowest, self._last = 0.0, time.monotonic()
+
+    def _paced(self) -> None:
+        now = time.monotonic()
+        self.slowest, self._last = max(self.slowest, now - self._last), now
 
     def pick(self) -> Path:
         return Path(self.chance.choice(sorted(k for k in self.kernels() if "/sub/k" in k)))

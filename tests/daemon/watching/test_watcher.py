@@ -72,13 +72,15 @@ def test_each_pattern_tells_exactly_what_changed(tmp_path: Path, told: Told) -> 
         assert sorted(told.saved) == sorted(world.kernels())
         for pattern in SAMPLE:
             before, told.saved, told.gone = world.kernels(), [], []
+            world.begin()
             pattern(world)
             after = world.kernels()
             wanted = {kernel for kernel, content in after.items() if before.get(kernel) != content}
             left = set(before) - set(after)
             told.settle(watcher, lambda wanted=wanted, left=left: wanted <= set(told.saved) and left <= set(told.gone))
             assert (set(told.saved), set(told.gone)) == (wanted, left), pattern.__name__
-            assert max(Counter(told.saved).values(), default=1) <= STEPS_OF.get(pattern, 1), pattern.__name__
+            times = max(Counter(told.saved).values(), default=1)
+            assert times <= STEPS_OF.get(pattern, 1) or world.slowest > QUIET_S / 2, pattern.__name__
             assert watcher.kernels == len(after)
 
 
@@ -93,10 +95,12 @@ def test_looking_through_everything_while_a_kernel_is_saved_tells_of_it_once(
     for watcher in watched(world, told):
         for pattern in (patterns.quick_saves, patterns.write_in_parts, patterns.emacs) * 2:
             before, told.saved = world.kernels(), []
+            world.begin()
             pattern(world)
             wanted = {kernel for kernel, content in world.kernels().items() if before.get(kernel) != content}
             told.settle(watcher, lambda wanted=wanted: wanted <= set(told.saved))
-            assert Counter(told.saved) == Counter(wanted), pattern.__name__
+            assert set(told.saved) == wanted, pattern.__name__
+            assert len(told.saved) == len(wanted) or world.slowest > QUIET_S / 2, pattern.__name__
             assert told.gone == []
 
 
