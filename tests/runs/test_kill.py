@@ -22,7 +22,7 @@ from tests.commandline import ROW_SUM, Fsr
 pytestmark = pytest.mark.timeout(900)  # a machine that others load takes its time
 
 RUNS_KILLED, WORKERS_KILLED, COMPILERS_KILLED = 8, 6, 6
-EVALUATIONS = 16
+EVALUATIONS = 8
 ARGUMENTS: tuple[object, ...] = ("--device", "host", "--budget", "5m", "--evaluations", EVALUATIONS, "--json")
 LONGEST_S = 2.5  # between kills: a run here takes several times that, of which the search begins after 2 s
 

@@ -21,7 +21,7 @@ from fsr.errors import MissingToolError
 
 MOVES = Path(__file__).parents[2] / "benchmarks" / "moves.py"
 GENERATED, SEEDS = 44, (11, 12, 13)
-EVERY = 6  # so many files of tests one gives its kernels, of some 1,500: each tries its own action on all of its own
+EVERY = 9  # so many files of tests one gives its kernels, of some 1,500: each tries its own action on all of its own
 MOST = 3  # moves of an action on a kernel: most have many of some kinds, which differ by a number
 PARTS = 4
 PAIRED = 12  # kernels on which two moves are tried, for each seed
