@@ -3,10 +3,11 @@
     python benchmarks/real.py FOLDER OUT [--device host] [--budget 60s] [--only NAME ...] [--tree TREE]
         [--about FILE]
 
-FOLDER holds a folder a kernel: its files, and its contract in NAME.fsr.toml. Each kernel is copied to OUT, what its
-build would have given it is put there (a macro, a header), ``fsr refine`` runs on it, one kernel at a time, and it is
-lifted. OUT/rows.jsonl gets a line a kernel; kernels that have one are left out, so that a sweep that was cut off goes
-on; OUT/table.md is the table of all of them. ``--tree``: another checkout whose fsr is to run.
+FOLDER holds a folder a kernel: its files, and its contract in NAME.fsr.toml or in the kernel's own file. Each kernel
+is copied to OUT, what its build would have given it is put there (a macro, a header), ``fsr refine`` runs on it, one
+kernel at a time, and it is lifted. OUT/rows.jsonl gets a line a kernel; kernels that have one are left out, so that a
+sweep that was cut off goes on; OUT/table.md is the table of all of them. ``--tree``: another checkout whose fsr is to
+run.
 
 What is known of the kernels stands in FOLDER/about.json, or where ``--about`` says (see About). The expert's move is
 *offered* when a move that it stands for was among those that the search could make on the original
@@ -68,7 +69,7 @@ def prepared(source: Path, target: Path, about: About) -> Path | None:
     for contract in target.glob("*.fsr.toml"):
         stem = contract.name.removesuffix(".fsr.toml")
         return next((p for s in (".cu", ".cuh") if (p := target / f"{stem}{s}").is_file()), None)
-    return None
+    return next((p for p in sorted(target.glob("*.cu")) if "/// fsr" in p.read_text(errors="replace")), None)
 
 
 def _environment(tree: Path, home: Path) -> dict[str, str]:
