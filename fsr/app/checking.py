@@ -160,8 +160,8 @@ class Judged:
 def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: RefineOptions, asked: Asked) -> Judged:
     """The same for a candidate that is at hand, None for the kernel itself (as it was meant, where it is taken so).
     Raises FsrError."""
-    started, entry = time.monotonic(), kernel.contract.entry
-    asked.tell(f"{entry}: testing the original")
+    started, own, name = time.monotonic(), candidate is None, _named(kernel.contract.plan)
+    asked.tell(f"{name}: testing the original")
     with open_fleet(options, 1, single=True, modules=kernel.modules) as fleet:
         spec, workers = replace(fleet.spec(kernel, options), untrusted=asked.untrusted), fleet.workers
         kernel, spec, report = as_it_stands_or_was_meant(
@@ -169,20 +169,21 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
         )
         candidate = candidate or kernel.baseline
         least = Status.CORRECT if asked.timed else Status.SLOW
-        asked.tell(f"{entry}: testing")
+        asked.tell(f"{name}: testing")
         outcome = judged_by(workers, spec, candidate, options.budget_s, asked)
         for plan in asked.others if outcome.status < least and outcome.stage not in ("guard", "compile") else ():
             again = judged_by(workers, spec, replace(candidate, plan=plan), options.budget_s, asked)
             if again.status >= least:
                 outcome = replace(again, evidence={**again.evidence, "launch": plan_notes(plan).strip()})
                 break
-    told = [str(words) for name in ("untested", "unrun") if (words := outcome.evidence.get(name))]
+    said = ("untested",) if own else ("untested", "unrun")  # what no test runs of the kernel its own notes say
+    told = [str(words) for name in said if (words := outcome.evidence.get(name))]
     right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
     evidence = dict(outcome.evidence)
     sizes, at_timed = evidence.pop("reached", {}), evidence.pop("timed_sizes", False)
     judgement = Judgement(
         status="passed" if right else "failed",
-        entry=entry,
+        entry=kernel.contract.entry,
         basis=spec.backend.basis.value,
         device=to_json(report.device),  # type: ignore[arg-type]  # a record is an object
         outcome=outcome.status.name.lower(),
@@ -198,12 +199,18 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
     return Judged(judgement, spec, report.device)
 
 
+def _named(plan: Plan) -> str:
+    """What is tested, in few words."""
+    first, *others = dict.fromkeys(launch.entry for launch in plan.launches)
+    return f"{first} and {len(others)} more" if others else first
+
+
 def judged_by(workers: Workers, spec: SessionSpec, candidate: Candidate, budget_s: float, asked: Asked) -> Outcome:
     """What the search's and the promotion's stages say of a candidate, and how many cases it passed in all."""
     compiled, outcome = evaluated(workers, spec, candidate)
     if compiled is None or outcome.status < Status.CORRECT:
         return outcome
-    asked.tell(f"{spec.contract.entry}: testing, {outcome.passed} cases passed, now held-out ones")
+    asked.tell(f"{_named(spec.contract.plan)}: testing, {outcome.passed} cases passed, now held-out ones")
     part = PromotionPart.WHOLE if asked.timed else PromotionPart.TESTS
     final = promoted(workers, PromoteRequest(spec, candidate, compiled, budget_s, part, own_tested=True))
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)

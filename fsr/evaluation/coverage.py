@@ -86,11 +86,19 @@ def covering_image(toolchain: Toolchain, spec: SessionSpec, candidate: Candidate
 
 
 def in_words(source: str, lines: Sequence[int], of: str) -> str:
-    """Lines of a source, by what stands there, and before it where that stands more than once: the numbers of a file
-    are others. ``of``: what is told of them."""
+    """Lines of a source, by what stands there, and before it where that stands more than once or is brackets alone: the
+    numbers of a file are others. ``of``: what is told of them."""
     every = [" ".join(line.split()) for line in source.splitlines()]
     alone = Counter(every)
-    texts = [every[n - 1] if alone[every[n - 1]] == 1 or n < 2 else f"{every[n - 2]} {every[n - 1]}" for n in lines]
+
+    def text_of(n: int) -> str:
+        first = n - 1 if alone[every[n - 1]] == 1 or n < 2 else n - 2
+        while first and not any(map(str.isalnum, "".join(every[first:n]))):
+            first -= 1
+        return " ".join(every[first:n])
+
+    texts = list(dict.fromkeys(map(text_of, lines)))
     shown = ", ".join(f"`{text[:_SHOWN_CHARS]}`" for text in texts[:_SHOWN])
-    more = f" and {len(texts) - _SHOWN} more lines" if len(texts) > _SHOWN else ""
+    rest = len(texts) - _SHOWN
+    more = f" and {rest} more line{'s' * (rest > 1)}" if rest > 0 else ""
     return f"no test of up to {ELEMENTS:,} elements runs {shown}{more} of {of}"

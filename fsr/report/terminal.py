@@ -234,10 +234,12 @@ def adequacy_text(told: Mapping[str, Any]) -> list[str]:
 
 
 def _reached_text(result: Mapping[str, Any]) -> str:
-    """How far tests went: sizes where all were passed, else the stage."""
+    """How far tests went: where all were passed sizes, if it has any; else the stage."""
     ends = dict(result.get("sizes") or {})
-    if result["status"] != "passed" or not ends:
+    if result["status"] != "passed":
         return f"stage {result['stage']}"
+    if not ends:
+        return "every stage"
     sizes = ", ".join(f"{name} = {low}" + f" to {high}" * (low != high) for name, (low, high) in ends.items())
     return f"at {sizes} (timed sizes {'included' if result['timed_sizes'] else 'not among them'})"
 

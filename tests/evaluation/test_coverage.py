@@ -113,9 +113,14 @@ def test_nothing_is_told_of_lines_where_there_was_no_time(session: Session, monk
 
 def test_many_lines_in_words() -> None:
     told = in_words("a;\n  b  = 1;\nc;\nd;\n", (1, 2, 3, 4), "it")
-    assert told == "no test of up to 262,144 elements runs `a;`, `b = 1;`, `c;` and 1 more lines of it"
+    assert told == "no test of up to 262,144 elements runs `a;`, `b = 1;`, `c;` and 1 more line of it"
 
 
 def test_a_line_that_stands_twice_is_told_with_the_one_before() -> None:
     told = in_words("if (a)\n  continue;\nif (b)\n  continue;\n", (4,), "it")
     assert told == "no test of up to 262,144 elements runs `if (b) continue;` of it"
+
+
+def test_brackets_alone_are_told_with_what_they_close() -> None:
+    told = in_words("if (a) {\n  b = 1;\n}\n}\n", (3, 4), "it")
+    assert told == "no test of up to 262,144 elements runs `b = 1; }`, `b = 1; } }` of it"
