@@ -1,14 +1,17 @@
 """Flags: whole scalars of a few values, by which a kernel decides what it does (``if (mode == 0)``). Positions: whole
-scalars of which sizes tell the limits (the row of a cache that is written, the head of a ring). In a computation both
-are what sizes are: known before it begins, so that conditions and indices may ask for them. A plan is watched with each
-value of a flag, and with two positions.
+scalars of which sizes tell the limits (the row of a cache that is written, the head of a ring), or an extent does (one
+of four antennas). In a computation both are what sizes are: known before it begins, so that conditions and indices may
+ask for them. A plan is watched with each value of a flag, and with two positions.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError
@@ -22,17 +25,29 @@ _POSITIONS = 2  # for each choice of sizes and flags
 
 def flags_of(contract: Contract) -> dict[str, tuple[int, ...]]:
     """The flags of a contract and their values; those of the first ones that are few enough together."""
-    found, count = dict[str, tuple[int, ...]](), 1
+    found, count, places = dict[str, tuple[int, ...]](), 1, _places(contract)
     for a in contract.args:
         values = _values(a)
-        if len(values) > 1 and count * len(values) <= _MOST_VALUES:
+        if len(values) > 1 and a.name not in places and count * len(values) <= _MOST_VALUES:
             found[a.name], count = values, count * len(values)
     return found
 
 
 def positions_of(contract: Contract) -> tuple[Argument, ...]:
     """The positions of a contract."""
-    return tuple(a for a in contract.args if _is_whole(a) and _asks_sizes(a))
+    places = _places(contract)
+    return tuple(a for a in contract.args if _is_whole(a) and (_asks_sizes(a) or a.name in places))
+
+
+def _places(contract: Contract) -> frozenset[str]:
+    """Whole scalars that go from 0 over a buffer's extent of so many (one of 4 antennas, one of 2 polarisations), where
+    there are too many of them for flags."""
+    values = {a.name: len(found) for a in contract.args if len(found := _values(a)) > 1}
+    if math.prod(values.values()) <= _MOST_VALUES:
+        return frozenset()
+    extents = {extent.strip() for a in contract.buffers() for extent in a.shape}
+    drawn = (a for a in contract.args if a.name in values and not a.constraints.values)
+    return frozenset(a.name for a in drawn if _limits(a, {})[0] == 0 and str(_limits(a, {})[1] + 1) in extents)
 
 
 def asked_of(contract: Contract) -> frozenset[str]:
@@ -91,7 +106,29 @@ def with_choices(contract: Contract, sizes: Sequence[Mapping[str, int]]) -> list
     flags, positions = flags_of(contract), positions_of(contract)
     chosen = [dict(zip(flags, row, strict=True)) for row in itertools.product(*flags.values())]
     rows = [{**s, **one} for s in sizes for one in chosen for _ in range(_POSITIONS if positions else 1)]
-    return [{**row, **{a.name: _within(a, row, n + k) for k, a in enumerate(positions)}} for n, row in enumerate(rows)]
+    lying = [(k, a) for k, a in enumerate(positions) if _asks_sizes(a)]
+    places = [a for a in positions if not _asks_sizes(a)]
+    return [
+        {**row, **{a.name: _within(a, row, n + k) for k, a in lying}, **_at_places(places, n)}
+        for n, row in enumerate(rows)
+    ]
+
+
+def _at_places(places: Sequence[Argument], number: int) -> dict[str, int]:
+    """Values of whole scalars that go over an extent. Those that go over the same rise: what two of them read is not
+    one element then, and comes in one order, by which the terms of a sum are told apart. Not so such of two values, of
+    which one would tell the other."""
+    draw, found = np.random.default_rng(number), dict[str, int]()
+    for high, group in itertools.groupby(sorted(places, key=_last), _last):
+        names = [a.name for a in group]
+        apart = 1 < high >= len(names) - 1
+        values = np.sort(draw.permutation(high + 1)[: len(names)]) if apart else draw.integers(0, high + 1, len(names))
+        found |= dict(zip(names, map(int, values), strict=False))
+    return found
+
+
+def _last(place: Argument) -> int:
+    return _limits(place, {})[1]
 
 
 def _within(a: Argument, sizes: Mapping[str, int], number: int) -> int:

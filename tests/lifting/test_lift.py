@@ -575,6 +575,21 @@ __global__ void k(const float* x, float* y, int rows, int cols) {
     assert lines(found.computation) == ["y[i, j] = x[i, j] * 2.0"]
 
 
+def test_a_function_that_returns_what_it_was_given_is_watched(tmp_path):
+    found = lifted(tmp_path, """
+__device__ float3 times(float3 v, float by) { return make_float3(v.x * by, v.y * by, v.z * by); }
+__device__ float3 limited(float3 v, float most) {
+  float length = sqrtf(v.x * v.x + v.y * v.y + v.z * v.z);
+  if (!isfinite(length)) return make_float3(0, 0, 0);
+  return length > most ? times(v, most / length) : v;
+}
+__global__ void k(const float* x, float* y, int rows, int cols) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i < rows * cols) y[i] = limited(make_float3(x[i], 1, 2), 1e30f).x;
+}""", launch=("ceil_div(rows * cols, 64)", 64))  # fmt: skip
+    assert "does not compile" not in found.why
+
+
 def test_a_sum_in_one_region_alone_stays_a_sum(tmp_path):
     body = """__global__ void k(const float* x, float* y, int rows, int cols) {
   int i = blockIdx.x;

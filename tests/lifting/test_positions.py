@@ -96,3 +96,56 @@ def test_positions_are_watched_within_their_limits_and_not_all_at_one_place() ->
     assert all(0 <= row["at"] < row["steps"] for row in rows)
     assert len({row["at"] for row in rows if row["steps"] == 12}) == 2
     assert at_some_places(contract, {"heads": 3, "steps": 9}) == [{"at": 0}, {"at": 4}, {"at": 8}]
+
+
+PAIRS = """// /// fsr
+// entry = "k"
+// [sizes]
+// frames = {min = 1, max = 256, timed = 256}
+// n = {min = 1, max = 64, timed = 32}
+// [args]
+// x = {role = "in", dtype = "float32", shape = [4, 2, "frames", "n"], low = -9, high = 9}
+// y = {role = "out", dtype = "float32", shape = ["n"]}
+// a = {low = 0, high = 3}
+// b = {low = 0, high = 3}
+// p = {low = 0, high = 1}
+// q = {low = 0, high = 1}
+// frames = {value = "frames"}
+// n = {value = "n"}
+// [launch]
+// grid = 1
+// block = "n"
+// [tolerance]
+// sum_length = "frames"
+// ///
+__global__ void k(const float *x, float *y, int a, int b, int p, int q, int frames, int n) {
+  float s = 0;
+  for (int f = 0; f < frames; f++)
+    s += x[((a * 2 + p) * frames + f) * n + threadIdx.x] * x[((b * 2 + q) * frames + f) * n + threadIdx.x];
+  y[threadIdx.x] = s;
+}
+"""
+
+
+def test_scalars_that_go_over_an_extent_are_positions_where_they_are_too_many_for_flags(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(PAIRS)
+    contract = load_kernel(tmp_path / "k.cu").contract
+    assert [a.name for a in positions_of(contract)] == ["a", "b", "p", "q"]
+    rows = with_choices(contract, [{"frames": n, "n": 2} for n in range(2, 14)])
+    assert all(0 <= row["a"] < row["b"] <= 3 for row in rows)  # they come in one order
+    assert {(row["p"], row["q"]) for row in rows} == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    (tmp_path / "k.cu").write_text(
+        PAIRS.replace("a = {low = 0, high = 3}", "a = {value = 1}").replace(
+            "b = {low = 0, high = 3}", "b = {value = 2}"
+        )
+    )
+    assert positions_of(load_kernel(tmp_path / "k.cu").contract) == ()  # four values together are flags
+
+
+@watched
+def test_what_two_of_them_choose_of_one_buffer_is_told_apart(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(PAIRS)
+    kernel = load_kernel(tmp_path / "k.cu")
+    found = lift(kernel.contract, kernel.baseline, limit_s=60)
+    assert found.computation is not None, found.why
+    assert lines(found.computation) == ["y[i] = sum(x[a, p, k0, i] * x[b, q, k0, i] for k0 in range(frames))"]

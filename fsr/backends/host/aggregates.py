@@ -56,7 +56,8 @@ class Aggregates:
             yield f"  {name} = extractvalue {shadow_of(found[1])} {self._of(found[2])}, {found[3]}"
 
     def _of(self, value: str) -> str:
-        return str(self.function.shadow(value)) if value in self.known else "zeroinitializer"
+        followed = value in self.known and value in self.function.tainted
+        return str(self.function.shadow(value)) if followed else "zeroinitializer"
 
 
 def _type(rest: str) -> str:
