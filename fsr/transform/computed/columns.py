@@ -7,7 +7,7 @@ results a second launch folds in a fixed order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
@@ -17,12 +17,12 @@ from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Scratch
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.folding import c_type, checked, extent, folds_in, identity, step
+from fsr.transform.computed.folding import PLACES, compared, extent, folds_in, identity, step
 from fsr.transform.computed.magnitude import largest_magnitude
 from fsr.transform.computed.packs import Packs, widths
 from fsr.transform.computed.parts import value_of
 from fsr.transform.computed.scene import Scene, along, loads_in
-from fsr.transform.plain.c_text import NotPlain
+from fsr.transform.plain.c_text import TYPES, NotPlain
 
 Params = Mapping[str, int | str]
 _LANES = 32
@@ -59,8 +59,10 @@ def columns(scene: Scene) -> Columns | None:
         return None
     dim = scene.part.domain[-1][0]
     found = [f for s in outputs for f in folds_in(value_of(s))]
+    folds = tuple(dict.fromkeys(found))
     try:
-        folds = tuple(dict.fromkeys(map(checked, found)))
+        for fold in folds:
+            compared(fold)
     except NotPlain:
         return None
     if not folds or len({extent(f) for f in folds}) != 1 or len({f.dims[0][0] for f in folds}) != 1:
@@ -103,7 +105,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     for _, x in found.lead:
         lead *= scene.timed(x)
     seen = set()
-    for pack in widths([f.body for f in found.folds], found.dim[0]):
+    for pack in widths([compared(f)[0] for f in found.folds], found.dim[0]):
         for warps in (8, 16):
             blocks = lead * -(-width // (_LANES * pack))
             for waves in (4, 2, 8):
@@ -128,8 +130,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
     if found is None:
         raise NotPlain("no folds along columns")
     pack, warps, parts = (int(params[k]) for k in ("pack", "warps", "parts"))
-    exprs = [f.body for f in found.folds]
-    reads = Packs.of(scene, exprs, found.dim[0], pack)
+    reads = Packs.of(scene, [compared(f)[0] for f in found.folds], found.dim[0], pack)
     if parts == 1:
         return [_kernel(found, reads, warps, 1, ())]
     scratch = scratch_of(found, parts)
@@ -137,10 +138,46 @@ def written(scene: Scene, params: Params) -> list[Written]:
 
 
 def scratch_of(found: Columns, parts: int) -> tuple[Scratch, ...]:
-    """What the parts of the rows leave: for each fold a result a column, those of one part side by side."""
+    """What the parts of the rows leave: for each fold a result a column, those of one part side by side; of a place,
+    the value there too."""
     count = " * ".join(f"({x})" for _, x in found.scene.part.domain)
-    kinds = [type_of(f) for f in found.folds]
-    return tuple(Scratch(f"partial{n + 1}", kind, f"{parts} * {count}") for n, kind in enumerate(kinds))
+    return tuple(Scratch(f"partial{one.name}", one.dtype, f"{parts} * {count}") for one in carried(found))
+
+
+@dataclass(frozen=True)
+class Carried:
+    """What stands for a fold that is not done yet: ``name``: its number, with ``_best`` for the value at a place."""
+
+    name: str
+    dtype: str
+    begins: str
+
+    @property
+    def kind(self) -> str:
+        """Its type in C."""
+        return TYPES[self.dtype]
+
+
+def carried(found: Columns) -> list[Carried]:
+    """Of all folds, in their order."""
+    every = list[Carried]()
+    for n, f in enumerate(found.folds, 1):
+        every.append(Carried(f"{n}", type_of(f), "0" if f.op in PLACES else identity(f)))
+        if f.op in PLACES:
+            every.append(Carried(f"{n}_best", type_of(compared(f)[0]), identity(f)))
+    return every
+
+
+def _joined(found: Columns, into: Callable[[str], str], other: Callable[[str], str]) -> list[str]:
+    """The statements that take the results of another part in, both by the names of what is carried."""
+    lines = []
+    for n, f in enumerate(found.folds, 1):
+        if f.op in PLACES:
+            best = f"{n}_best"
+            lines.append(step(f, into(f"{n}"), other(best), other(f"{n}"), rising=False, best=into(best)))
+        else:
+            lines.append(step(f, into(f"{n}"), other(f"{n}")))
+    return lines
 
 
 def _kernel(found: Columns, reads: Packs, warps: int, parts: int, scratch: tuple[Scratch, ...]) -> Written:
@@ -150,8 +187,8 @@ def _kernel(found: Columns, reads: Packs, warps: int, parts: int, scratch: tuple
     lines = [
         f"const {scene.index} ${dim}_first = (blockIdx.x * {_LANES} + threadIdx.x) * {pack};",
         *lead_dims(scene, found.lead, "blockIdx.z"),
-        *(f"{c_type(f)} $result{n + 1}[{pack}];" for n, f in enumerate(found.folds)),
-        *unrolled("$lane", pack, [f"$result{n + 1}[$lane] = {identity(f)};" for n, f in enumerate(found.folds)]),
+        *(f"{one.kind} $result{one.name}[{pack}];" for one in carried(found)),
+        *unrolled("$lane", pack, [f"$result{one.name}[$lane] = {one.begins};" for one in carried(found)]),
     ]
     first, apart = "threadIdx.y", str(warps)
     if parts > 1:
@@ -177,26 +214,30 @@ def _kernel(found: Columns, reads: Packs, warps: int, parts: int, scratch: tuple
 
 
 def _steps(found: Columns, held: dict[Expr, str]) -> list[str]:
-    return [step(f, f"$result{n + 1}[$lane]", found.scene.text(f.body, held)) for n, f in enumerate(found.folds)]
+    lines = []
+    for n, f in enumerate(found.folds, 1):
+        value, place = compared(f)
+        at = f"${place}" if place else ""
+        lines.append(step(f, f"$result{n}[$lane]", found.scene.text(value, held), at, best=f"$result{n}_best[$lane]"))
+    return lines
 
 
 def _meet(found: Columns, pack: int, warps: int, parts: int, scratch: Sequence[Scratch]) -> list[str]:
     """The warps' results in shared memory, folded by as many threads as there are columns."""
     scene, (dim, width), across = found.scene, found.dim, _LANES * pack
     lines = ["// The warps of the block meet: a thread a column folds what they found."]
-    for n, f in enumerate(found.folds):
-        lines.append(f"__shared__ {c_type(f)} $shared{n + 1}[{warps}][{across}];")
-    put = [f"$shared{n + 1}[threadIdx.y][threadIdx.x * {pack} + $lane] = $result{n + 1}[$lane];"
-           for n in range(len(found.folds))]  # fmt: skip
+    every = carried(found)
+    lines += [f"__shared__ {one.kind} $shared{one.name}[{warps}][{across}];" for one in every]
+    put = [f"$shared{one.name}[threadIdx.y][threadIdx.x * {pack} + $lane] = $result{one.name}[$lane];"
+           for one in every]  # fmt: skip
     lines += [*unrolled("$lane", pack, put), "__syncthreads();"]
     inner = [f"const {scene.index} ${dim} = blockIdx.x * {across} + $column;"]
-    for n, f in enumerate(found.folds):
-        inner.append(f"{c_type(f)} $total{n + 1} = $shared{n + 1}[0][$column];")
-    rest = [step(f, f"$total{n + 1}", f"$shared{n + 1}[$warp][$column]") for n, f in enumerate(found.folds)]
+    inner += [f"{one.kind} $total{one.name} = $shared{one.name}[0][$column];" for one in every]
+    rest = _joined(found, "$total{}".format, "$shared{}[$warp][$column]".format)
     inner += ["#pragma unroll", f"for (int $warp = 1; $warp < {warps}; ++$warp) {{", *indent(rest), "}"]
     if parts > 1:
         row = flat_index(found, "blockIdx.y")
-        out = [f"${s.name}[{row}] = $total{n + 1};" for n, s in enumerate(scratch)]
+        out = [f"${s.name}[{row}] = $total{one.name};" for one, s in zip(every, scratch, strict=True)]
     else:
         out = stored(found)
     inner += [f"if (${dim} < {scene.size(width)}) {{", *indent(out), "}"]
@@ -223,11 +264,10 @@ def stored(found: Columns) -> list[str]:
 def finish(found: Columns, parts: int, scratch: tuple[Scratch, ...], most: int = 8) -> Written:
     """A second launch: what the blocks of a column found, folded in their order, by blocks of at most so many warps."""
     scene, (dim, width), warps = found.scene, found.dim, min(most, parts)
-    totals = [f"{c_type(f)} $result{n + 1}[1];" for n, f in enumerate(found.folds)]
-    begin = [f"$result{n + 1}[0] = {identity(f)};" for n, f in enumerate(found.folds)]
+    totals = [f"{one.kind} $result{one.name}[1];" for one in carried(found)]
+    begin = [f"$result{one.name}[0] = {one.begins};" for one in carried(found)]
     at = flat_index(found, "$part")
-    steps = [step(f, f"$result{n + 1}[0]", f"${s.name}[{at}]")
-             for n, (f, s) in enumerate(zip(found.folds, scratch, strict=True))]  # fmt: skip
+    steps = _joined(found, "$result{}[0]".format, lambda name: f"$partial{name}[{at}]")
     loop = f"for (int $part = threadIdx.y; $part < {parts}; $part += {warps}) {{"
     lines = [
         f"const {scene.index} ${dim} = blockIdx.x * {_LANES} + threadIdx.x;",

@@ -54,8 +54,15 @@ def begun(fold: Fold, result: str) -> list[str]:
     """Declarations of a fold's result before the first value; of a place, with the value there."""
     if fold.op in OPERATORS:
         return [f"{c_type(fold)} {result} = {identity(fold)};"]
-    lowest = "-INFINITY" if fold.op == "argmax" else "INFINITY"
-    return [f"{TYPES[type_of(best(fold)[0])]} {result}_best = {lowest};", f"{c_type(fold)} {result} = 0;"]
+    return [f"{TYPES[type_of(best(fold)[0])]} {result}_best = {identity(fold)};", f"{c_type(fold)} {result} = 0;"]
+
+
+def compared(fold: Fold) -> tuple[Expr, str]:
+    """What one step of a fold takes in, and the name of the place beside it; '' for one that is no extreme's place.
+    Raises NotPlain where it cannot be written."""
+    if fold.op not in PLACES:
+        return checked(fold).body, ""
+    return best(fold)[0], fold.dims[0][0]
 
 
 def without(e: Expr, fold: Fold) -> Expr:
@@ -85,20 +92,21 @@ def c_type(fold: Fold) -> str:
 
 
 def identity(fold: Fold) -> str:
-    """The literal that changes nothing."""
-    if fold.op in ("max", "min"):
-        return "-INFINITY" if fold.op == "max" else "INFINITY"
+    """The literal that changes nothing; of a place, the value there."""
+    if fold.op in ("max", "min", *PLACES):
+        return "-INFINITY" if fold.op.endswith("max") else "INFINITY"
     at = 0 if fold.op == "sum" else 1
     return _FLOATS.get(type_of(fold), ("0", "1"))[at]
 
 
-def step(fold: Fold, result: str, value: str, place: str = "", *, rising: bool = True) -> str:
+def step(fold: Fold, result: str, value: str, place: str = "", *, rising: bool = True, best: str = "") -> str:
     """The statement that takes one more value in; of places, the first of equal values' stays. ``rising``: whether they
-    come in order."""
+    come in order. ``best``: where the value of a place's result is, if not beside it."""
     if place:
-        test = f"{value} {'>' if fold.op == 'argmax' else '<'} {result}_best"
-        test += "" if rising else f" || ({value} == {result}_best && {place} < {result})"
-        return f"if ({test}) {{ {result}_best = {value}; {result} = {place}; }}"
+        best = best or f"{result}_best"
+        test = f"{value} {'>' if fold.op == 'argmax' else '<'} {best}"
+        test += "" if rising else f" || ({value} == {best} && {place} < {result})"
+        return f"if ({test}) {{ {best} = {value}; {result} = {place}; }}"
     if fold.op in ("sum", "prod"):
         return f"{result} {'+' if fold.op == 'sum' else '*'}= {value};"
     call = f"f{fold.op}{'f' if type_of(fold) == 'float32' else ''}"

@@ -144,6 +144,47 @@ def test_of_equal_values_a_row_keeps_the_first_place(runner):
         assert not runner.outputs(made, subject.contract, sizes, given=alike)["y"].any(), move.name
 
 
+BY_CHANNEL = """// /// fsr
+// entry = "k"
+// [sizes]
+// images = {min = 1, max = 8, timed = 2}
+// classes = {min = 1, max = 300, timed = 256}
+// points = {min = 1, max = 65536, timed = 4096}
+// [args]
+// x = {role = "in", shape = ["images", "classes", "points"], dtype = "float16"}
+// y = {role = "out", shape = ["images", "points"], dtype = "int32"}
+// classes = {value = "classes"}
+// points = {value = "points"}
+// [launch]
+// grid = ["ceil_div(points, 64)", "images"]
+// block = 64
+// [tolerance]
+// exact = true
+// ///
+#include <cuda_fp16.h>
+__global__ void k(const __half* x, int* y, int classes, int points) {
+  int p = blockIdx.x * 64 + threadIdx.x, at = 0;
+  if (p >= points) return;
+  const __half* first = x + blockIdx.y * classes * points + p;
+  for (int c = 1; c < classes; ++c) if (first[c * points] > first[at * points]) at = c;
+  y[blockIdx.y * points + p] = at;
+}"""
+
+
+def test_of_equal_values_a_column_keeps_the_first_place(runner):
+    place = Number(Affine((("k0", 1),)), "int32")
+    pair = Op("pair", (Load("x", at("i", "k0", "j"), "float16"), place))
+    sizes = ("images", "classes", "points")
+    subject = computed(subject_of(BY_CHANNEL), {"y": over("argmax", "classes", pair)}, sizes)
+    assert {dict(m.params)["parts"] for m in FAMILY["fold-columns"].moves(subject)} > {1}  # some in two launches
+    check(runner, subject, "fold-columns", [(2, 70, 40), (1, 1, 5), (3, 19, 129)])
+    alike = {"x": np.full((2, 250, 37), -2.0, np.float16)}
+    for move in FAMILY["fold-columns"].moves(subject):
+        made = FAMILY["fold-columns"].apply(subject, move)
+        many = {"images": 2, "classes": 250, "points": 37}
+        assert not runner.outputs(made, subject.contract, many, given=alike)["y"].any(), move.name
+
+
 @pytest.mark.parametrize("family", FAMILY)
 def test_an_element_that_another_point_reads_is_not_written_where_it_lies(family):
     neighbour = Load("p", (Number(Affine((("i", 1),), 1), "int64"),), "float32")
