@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fsr.source.form import Assign, Binary, Declare, Expr, If, Jump, Name, OpaqueStmt, Scope, Stmt, Unary
+from fsr.source.form import Assign, Binary, Comment, Declare, Expr, If, Jump, Name, OpaqueStmt, Scope, Stmt, Unary
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 
@@ -27,7 +27,7 @@ def has_continue(body: tuple[Stmt, ...]) -> bool:
 
 def without_continue(body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
     """The statements of a turn with what follows a branch that ends the turn in its other branch; None where a
-    ``continue`` is anything but the end of a branch."""
+    ``continue`` is anything but the end of a branch, of the last one perhaps."""
     for at, s in enumerate(body):
         if s == Jump("continue"):
             return body[:at]
@@ -39,6 +39,8 @@ def without_continue(body: tuple[Stmt, ...]) -> tuple[Stmt, ...] | None:
                 parts = without_continue(tuple(then)), without_continue((*orelse, *rest))
             case If(_, then, (*orelse, Jump("continue"))):
                 parts = without_continue((*then, *rest)), without_continue(tuple(orelse))
+            case If(_, then, orelse) if all(isinstance(x, Comment) for x in rest):
+                parts = without_continue(then), without_continue(orelse)
             case _:
                 return None
         yes, no = parts

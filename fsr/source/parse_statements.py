@@ -32,13 +32,13 @@ from fsr.source.form import (
     While,
     number,
 )  # fmt: skip
-from fsr.source.loop_heads import counted_parts, has_continue, without_continue
+from fsr.source.loop_heads import Counted, counted_parts, has_continue, without_continue
 from fsr.source.mapping import map_expr
 from fsr.source.parse_control import branches, cases_of, repeated
 from fsr.source.parse_expressions import expression
 from fsr.source.parse_nodes import after_equals, is_array, is_plain, is_qualifier, named_after_brackets
 from fsr.source.sequenced import apart, branching, repeating
-from fsr.source.walk import integer, is_zero, names_in, walk_expr
+from fsr.source.walk import integer, is_zero, names_in, names_mentioned, names_written, walk_expr
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -399,10 +399,12 @@ class Reader:
         condition, update_node = node.child_by_field_name("condition"), node.child_by_field_name("update")
         update = [] if update_node is None else self._effect(update_node, self._span(update_node))
         test = Literal("true") if condition is None else self.expression(condition)
-        counted = counted_parts(init, test, update)
-        if counted is not None:
-            type_, var, start, relation, bound, step = counted
-            return [For(type_, var, start, relation, bound, step, body, (), self._span(node))]
+        for own in [[u] for u in update] or [update]:
+            counted, others = counted_parts(init, test, own), tuple(u for u in update if u not in own)
+            turn = without_continue(body) if others else body
+            if counted is not None and turn is not None and _apart(counted, others):
+                type_, var, start, relation, bound, step = counted
+                return [For(type_, var, start, relation, bound, step, (*turn, *others), (), self._span(node))]
         return self._while(node, init, test, body, update)
 
     def _for_init(self, node: Node | None) -> list[Stmt]:
@@ -422,6 +424,11 @@ class Reader:
             body = plain
         loop = repeating(While(test, (*body, *update), (), self._span(node)))
         return [Scope((*init, *loop), self._span(node))] if init else loop
+
+
+def _apart(counted: Counted, others: tuple[Stmt, ...]) -> bool:
+    """Whether what else a loop's head steps may be stepped at the end of a turn, before the counter is."""
+    return counted[1] not in names_mentioned(others) and not names_written(others) & names_in(counted[5])
 
 
 class _Inexpressible(Exception):  # noqa: N818  # not an error: the statement stays verbatim

@@ -34,6 +34,9 @@ APART = {
         "if (kind == 0) {\n    a = 1;\n} else if (kind == 1 || kind == 2) {\n    a = 2;\n} else {\n    a = 3;\n}\n",
     "for (int s = m; s > 0; s >>= 1) { if (s == 4) continue; a += s; }":
         "for (int s = m; s > 0; s >>= 1) {\n    if (s == 4) {\n    } else {\n        a += s;\n    }\n}\n",
+    "for (int t = 0; t < m; t++, a += 2) { if (kind) { if (t == 4) continue; p[t] = a; } }":
+        "for (int t = 0; t < m; ++t) {\n    if (kind) {\n        if (t == 4) {\n        } else {\n"
+        "            p[t] = a;\n        }\n    }\n    a += 2;\n}\n",
     "switch (kind) { case 0: a = 1; break; case 5: case 6: break; }":
         "if (kind == 0) {\n    a = 1;\n} else if (kind == 5 || kind == 6) {\n}\n",
 }  # fmt: skip
@@ -83,6 +86,9 @@ PARTS = (
     "for (int t = {c}; t > 0; t >>= 1, {w}++) {{ if (a & t) continue; {one} if (b > 9) {{ {two} continue; }} a++; }}",
     "for (int t = 0; t < m && a < 99; t++) {{ if (t == {c}) {{ {one} continue; }} else {{ {two} }} p[1] += t; }}",
     "for (int t = 0; t < m && b != 7; t++) {{ if (t != {c}) {{ {one} }} else continue; {two} p[2] -= t; }}",
+    "for (int t = 0; t < m; t++, {w} += 2) {{ if (a & 1) {{ if (t == {c}) continue; {one} }} }}",
+    "for (int t = m; t > 0; {w}++, --t) {{ if (t & 1) {{ {one} }} else {{ {two} if (b > 9) break; else continue; }} }}",
+    "{{ int w = 1; for (int t = 0; t < {c} * 9; t += w, w *= 2) {{ {one} }} p[5] += w; }}",
     "for (int t = {c}; t--;) {{ {one} }}", "{v} = s[{c} & 1] + *s; s = q;", "{v} = *s++; s = q;",
 )  # fmt: skip
 
