@@ -20,7 +20,6 @@ Ints = np.ndarray[Any, np.dtype[np.int32]]
 # Small, unlike each other in every column and every row, so that no relation between sizes looks like a law.
 _STEPS = ((3, 5, 4, 6, 2, 7, 8), (6, 4, 7, 3, 5, 2, 9), (5, 7, 3, 8, 4, 6, 2), (4, 9, 6, 2, 7, 3, 5))
 _FEW_STEPS = ((2, 1, 4, 3), (3, 2, 1, 4), (1, 4, 3, 5), (4, 3, 2, 1))  # where one more is a block of threads more
-_ONE_LONG = ((7, 2, 3, 1), (2, 6, 1, 3), (3, 1, 5, 2), (1, 3, 2, 6))  # where blocks are large: each long in its turn
 # Of extents and of distances in them: these are shorter than the half but in the last ones.
 _HIGH = ((11, 9, 7, 5, 6), (8, 12, 6, 9, 5), (13, 7, 9, 6, 8), (5, 4, 6, 3, 7), (4, 6, 5, 7, 3))
 _LOW = ((2, 3, 4), (3, 2, 2), (4, 3, 2), (7, 8, 6), (6, 7, 9))  # by 1 nothing is divided
@@ -31,7 +30,7 @@ _COUNTED = 4  # values of a size that is rather a choice
 # Beyond borders that are a number of the source's own: nobody writes within so many of an edge.
 _WIDE = (((19, 23, 12, 10), (26, 20, 14, 11), (22, 29, 10, 13)), ((41, 53, 31, 20), (57, 45, 27, 22), (49, 61, 24, 26)))
 _LONG_CHECKS = (2311, 700, 290, 150)
-_MOST_ELEMENTS = 1 << 20
+_MOST_ELEMENTS = 1 << 20  # where few threads touch them, or no fewer are allowed
 WATCHED_ELEMENTS, CHECKED_ELEMENTS = 1 << 15, 1 << 17
 _WATCHED_THREADS, _CHECKED_THREADS = 1 << 15, 1 << 17
 _IDLE_THREADS = 1 << 22  # of a launch that has as many at any sizes
@@ -54,10 +53,8 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     if not fitting and all(_fits(contract, c, _MOST_ELEMENTS, 4 * _WATCHED_THREADS) for c in small):
         fitting = small  # as many threads at any sizes
     if len(fitting) < len(small):
-        steps = _distinct([_row(contract, row) for row in _ONE_LONG[:count]])
-        if len(steps) < count or not all(_fits(contract, c, _MOST_ELEMENTS, 4 * _WATCHED_THREADS) for c in steps):
-            least = {s.name: max(s.minimum, 1) for s in contract.sizes}
-            steps = [least, *({**least, s.name: min(least[s.name] + 1, s.maximum)} for s in contract.sizes)]
+        least = {s.name: max(s.minimum, 1) for s in contract.sizes}
+        steps = [least, *({**least, s.name: min(least[s.name] + 1, s.maximum)} for s in contract.sizes)]
         fitting += [c for c in steps if _fits(contract, c, _MOST_ELEMENTS, 4 * _WATCHED_THREADS)]
     long = [
         {**row, s.name: _near(s, _LONG[(n + turn) % len(_LONG)])}
