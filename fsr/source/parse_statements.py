@@ -399,8 +399,8 @@ class Reader:
         condition, update_node = node.child_by_field_name("condition"), node.child_by_field_name("update")
         update = [] if update_node is None else self._effect(update_node, self._span(update_node))
         test = Literal("true") if condition is None else self.expression(condition)
-        for own in [[u] for u in update] or [update]:
-            counted, others = counted_parts(init, test, own), tuple(u for u in update if u not in own)
+        for at in range(max(1, len(update))):
+            counted, others = counted_parts(init, test, update[at : at + 1]), (*update[:at], *update[at + 1 :])
             turn = without_continue(body) if others else body
             if counted is not None and turn is not None and _apart(counted, others):
                 type_, var, start, relation, bound, step = counted
@@ -428,7 +428,8 @@ class Reader:
 
 def _apart(counted: Counted, others: tuple[Stmt, ...]) -> bool:
     """Whether what else a loop's head steps may be stepped at the end of a turn, before the counter is."""
-    return counted[1] not in names_mentioned(others) and not names_written(others) & names_in(counted[5])
+    _, var, _, _, bound, step = counted
+    return var not in names_mentioned(others) and not names_written(others) & (names_in(bound) | names_in(step))
 
 
 class _Inexpressible(Exception):  # noqa: N818  # not an error: the statement stays verbatim

@@ -88,6 +88,7 @@ PARTS = (
     "for (int t = 0; t < m && b != 7; t++) {{ if (t != {c}) {{ {one} }} else continue; {two} p[2] -= t; }}",
     "for (int t = 0; t < m; t++, {w} += 2) {{ if (a & 1) {{ if (t == {c}) continue; {one} }} }}",
     "for (int t = m; t > 0; {w}++, --t) {{ if (t & 1) {{ {one} }} else {{ {two} if (b > 9) break; else continue; }} }}",
+    "for (int t = 0; t < m; t++, t++) {{ {one} }}", "for (int t = 0; t < m; t++, m--) {{ {one} }}",
     "{{ int w = 1; for (int t = 0; t < {c} * 9; t += w, w *= 2) {{ {one} }} p[5] += w; }}",
     "for (int t = {c}; t--;) {{ {one} }}", "{v} = s[{c} & 1] + *s; s = q;", "{v} = *s++; s = q;",
 )  # fmt: skip
