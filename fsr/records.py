@@ -115,6 +115,11 @@ class Plan:
     scratch: tuple[Scratch, ...] = ()
     flags: tuple[str, ...] = ()
 
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The distinct entries that it launches, in order of first launch."""
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:

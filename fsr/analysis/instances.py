@@ -46,7 +46,7 @@ def instances(candidate: Candidate) -> tuple[Instance, ...]:
     source, found = candidate.source, dict[tuple[str, frozenset[tuple[str, int]]], Instance]()
     functions, kernels = parse_device_functions(source), parse_kernels(source)
     waiting = list[Instance]()
-    for entry in dict.fromkeys(launch.entry for launch in candidate.plan.launches):
+    for entry in candidate.plan.entries:
         kernel = kernels.get(function_name(entry))
         if kernel is not None:
             own = {p.name for p in kernel.params}

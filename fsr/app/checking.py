@@ -94,8 +94,7 @@ def _read(path: Path, kernel: Kernel) -> tuple[Candidate, bool]:
             f"the candidate does not fit its launch: {why}", expected="parameters as the plan passes them",
             where=str(path), fix=_SAY_HOW,
         )  # fmt: skip
-    entries = dict.fromkeys(launch.entry for launch in plan.launches)
-    return Candidate(file.cut(*entries).text, plan, ("given",)), own is not None
+    return Candidate(file.cut(*plan.entries).text, plan, ("given",)), own is not None
 
 
 def _contracted_plan(path: Path, file: KernelFile, kernel: Kernel) -> Plan | None:
@@ -201,7 +200,7 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
 
 def _named(plan: Plan) -> str:
     """What is tested, in few words."""
-    first, *others = dict.fromkeys(launch.entry for launch in plan.launches)
+    first, *others = plan.entries
     return f"{first} and {len(others)} more" if others else first
 
 

@@ -120,10 +120,10 @@ def _at_places(places: Sequence[Argument], number: int) -> dict[str, int]:
     which one would tell the other."""
     draw, found = np.random.default_rng(number), dict[str, int]()
     for high, group in itertools.groupby(sorted(places, key=_last), _last):
-        names = [a.name for a in group]
-        apart = 1 < high >= len(names) - 1
-        values = np.sort(draw.permutation(high + 1)[: len(names)]) if apart else draw.integers(0, high + 1, len(names))
-        found |= dict(zip(names, map(int, values), strict=False))
+        own = [a.name for a in group]
+        apart = 1 < high >= len(own) - 1
+        values = np.sort(draw.permutation(high + 1)[: len(own)]) if apart else draw.integers(0, high + 1, len(own))
+        found |= dict(zip(own, map(int, values), strict=False))
     return found
 
 

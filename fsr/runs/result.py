@@ -83,7 +83,7 @@ def result_of(
     return Result(
         status="unchanged" if winner is None else "improved",
         entry=kernel.contract.entry,
-        kernels=tuple(dict.fromkeys(launch.entry for launch in kernel.contract.plan.launches)),
+        kernels=kernel.contract.plan.entries,
         run=state.run,
         basis=timing.basis.value,
         device=device,

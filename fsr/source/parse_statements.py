@@ -402,7 +402,7 @@ class Reader:
         for at in range(max(1, len(update))):
             counted, others = counted_parts(init, test, update[at : at + 1]), (*update[:at], *update[at + 1 :])
             turn = without_continue(body) if others else body
-            if counted is not None and turn is not None and _apart(counted, others):
+            if counted is not None and turn is not None and _independent(counted, others):
                 type_, var, start, relation, bound, step = counted
                 return [For(type_, var, start, relation, bound, step, (*turn, *others), (), self._span(node))]
         return self._while(node, init, test, body, update)
@@ -426,7 +426,7 @@ class Reader:
         return [Scope((*init, *loop), self._span(node))] if init else loop
 
 
-def _apart(counted: Counted, others: tuple[Stmt, ...]) -> bool:
+def _independent(counted: Counted, others: tuple[Stmt, ...]) -> bool:
     """Whether what else a loop's head steps may be stepped at the end of a turn, before the counter is."""
     _, var, _, _, bound, step = counted
     return var not in names_mentioned(others) and not names_written(others) & (names_in(bound) | names_in(step))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from fsr.backends.cuda.nvrtc import FILE, LOG_CHARS, built_for, entries_of, error_line, refusal, with_defines
+from fsr.backends.cuda.nvrtc import FILE, LOG_CHARS, built_for, error_line, refusal, with_defines
 from fsr.backends.cuda.ptxas import parse_resources
 from fsr.backends.flags import split_defines
 from fsr.backends.symbols import match_symbols
@@ -81,8 +81,8 @@ class NvccToolchain:
                 return CompileFailure(log[:LOG_CHARS] or f"nvcc ended with {code} and no message", error_line(log))
             cubin = output.read_bytes()
         reported = parse_resources(log)
-        symbols = match_symbols(entries_of(candidate), list(reported))
-        if missing := [entry for entry in entries_of(candidate) if entry not in symbols]:
+        symbols = match_symbols(candidate.plan.entries, list(reported))
+        if missing := [entry for entry in candidate.plan.entries if entry not in symbols]:
             return CompileFailure(f"no symbol in the binary for {', '.join(missing)}: is it a __global__ function?")
         resources = {entry: reported[symbol] for entry, symbol in symbols.items()}
         return Image(
@@ -113,5 +113,5 @@ class NvccToolchain:
 
 def _with_anchor(candidate: Candidate) -> str:
     """The candidate with the anchor behind."""
-    taken = "".join(f" to[{i}] = (void*)(&{entry});" for i, entry in enumerate(entries_of(candidate)))
+    taken = "".join(f" to[{i}] = (void*)(&{entry});" for i, entry in enumerate(candidate.plan.entries))
     return f"{with_defines(candidate)}\nvoid fsr_anchor(void** to) {{{taken} }}\n"

@@ -48,11 +48,6 @@ def refusal(candidate: Candidate) -> CompileFailure | None:
     return None
 
 
-def entries_of(candidate: Candidate) -> list[str]:
-    """The distinct entry expressions of the plan, in order of first launch."""
-    return list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
-
-
 def with_defines(candidate: Candidate) -> str:
     """The candidate with its macros before it, its lines numbered as they are: what stands before the candidate, the
     prelude among it, must not be read under them."""
@@ -173,7 +168,7 @@ class NvrtcToolchain:
             return failure
         started = time.perf_counter()
         request = {
-            "op": "compile", "source": _as_nvcc(candidate), "file": FILE, "entries": entries_of(candidate),
+            "op": "compile", "source": _as_nvcc(candidate), "file": FILE, "entries": list(candidate.plan.entries),
             "headers": builtin_headers(), "options": self._options(candidate, instrumented),
         }  # fmt: skip
         try:

@@ -99,7 +99,7 @@ class HostToolchain:
         flags, definitions = split_defines(candidate.plan.flags)
         if not _NARROW.search(candidate.source):
             flags = [*flags, _TO_THE_ENDS]
-        entries = list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
+        entries = candidate.plan.entries
         text = unit_text(candidate.source, entries, definitions)
         key, log = self._key(text, flags, instrumented), ""
         kept = KeptObjects(_kept_folder(self._folder))
@@ -131,8 +131,8 @@ class HostToolchain:
                 code, told = run_compiler(waiting.pop(0), self._readable(), folder, ends - time.monotonic())
                 if code is None:
                     return CompileFailure(told, timed_out=True)
-                if code and TREATED_AS_BYTES.search(told) and PLAIN_VECTORS not in flags:
-                    flags = [*flags, PLAIN_VECTORS]
+                if code and (plain := with_plain_vectors(flags, told)) is not None:
+                    flags = plain
                     waiting = self._commands(flags, instrumented, Path(folder))
                     continue
                 log += told
@@ -169,10 +169,19 @@ class HostToolchain:
 
 
 # What compilers say of vectors that look at their own address where a unit takes them for plain bytes.
-TREATED_AS_BYTES = re.compile(
+_TREATED_AS_BYTES = re.compile(
     r"aligned_at|fsr_alignment|trivially.copyable|non-trivial|decomposes into|structured binding|implicitly deleted"
 )
 PLAIN_VECTORS = "-DFSR_PLAIN_VECTORS=1"
+
+
+def with_plain_vectors(flags: Sequence[str], log: str) -> list[str] | None:
+    """The flags under which a unit may compile that, by what the compiler said, takes vectors for plain bytes; None
+    where that is not what it said, or they are plain already."""
+    refused = _TREATED_AS_BYTES.search(log) is not None and PLAIN_VECTORS not in flags
+    return [*flags, PLAIN_VECTORS] if refused else None
+
+
 # A GPU casts what does not fit to the nearest end, and a float's NaN to 0 (recorded: programs *_cast_past_ends). To 8
 # and 16 bits it casts to 32 and cuts, which clang has no option for: as it does without, they keep the low bits.
 _TO_THE_ENDS = "-fno-strict-float-cast-overflow"

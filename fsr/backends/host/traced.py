@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fsr.backends.flags import refused_flags, split_defines
-from fsr.backends.host.compiler import ARCH, PLAIN_VECTORS, TREATED_AS_BYTES, default_cache_folder, failure
+from fsr.backends.host.compiler import ARCH, PLAIN_VECTORS, default_cache_folder, failure, with_plain_vectors
 from fsr.backends.host.instrument import instrument
 from fsr.backends.host.linking import link_command
 from fsr.backends.host.reach import strangers
@@ -73,7 +73,7 @@ class TracingToolchain:
         if refused := refused_flags(candidate.plan.flags):
             return CompileFailure(f"compiler flags that are not allowed: {' '.join(refused)}")
         flags, definitions = split_defines(candidate.plan.flags)
-        entries = list(dict.fromkeys(launch.entry for launch in candidate.plan.launches))
+        entries = candidate.plan.entries
         with tempfile.TemporaryDirectory(prefix="fsr-trace-") as name:
             folder = Path(name)
             (folder / SOURCE_NAME).write_text(unit_text(candidate.source, entries, definitions))
@@ -88,8 +88,8 @@ class TracingToolchain:
                 )
                 if code is None:
                     return CompileFailure(log, timed_out=True)
-                if code and TREATED_AS_BYTES.search(log) and PLAIN_VECTORS not in flags:
-                    flags, waiting = [*flags, PLAIN_VECTORS], [step, *waiting]
+                if code and (plain := with_plain_vectors(flags, log)) is not None:
+                    flags, waiting = plain, [step, *waiting]
                     continue
                 if code:
                     return failure(log, code)

@@ -47,6 +47,11 @@ class Columns:
         return self.scene.part.domain[:-1]
 
     @property
+    def values(self) -> list[Expr]:
+        """What the folds take in, step by step."""
+        return [compared(f)[0] for f in self.folds]
+
+    @property
     def rows(self) -> str:
         """How far the folds go, as C text."""
         return self.scene.names.affine(extent(self.folds[0]))
@@ -105,7 +110,7 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     for _, x in found.lead:
         lead *= scene.timed(x)
     seen = set()
-    for pack in widths([compared(f)[0] for f in found.folds], found.dim[0]):
+    for pack in widths(found.values, found.dim[0]):
         for warps in (8, 16):
             blocks = lead * -(-width // (_LANES * pack))
             for waves in (4, 2, 8):
@@ -130,7 +135,7 @@ def written(scene: Scene, params: Params) -> list[Written]:
     if found is None:
         raise NotPlain("no folds along columns")
     pack, warps, parts = (int(params[k]) for k in ("pack", "warps", "parts"))
-    reads = Packs.of(scene, [compared(f)[0] for f in found.folds], found.dim[0], pack)
+    reads = Packs.of(scene, found.values, found.dim[0], pack)
     if parts == 1:
         return [_kernel(found, reads, warps, 1, ())]
     scratch = scratch_of(found, parts)
@@ -141,11 +146,11 @@ def scratch_of(found: Columns, parts: int) -> tuple[Scratch, ...]:
     """What the parts of the rows leave: for each fold a result a column, those of one part side by side; of a place,
     the value there too."""
     count = " * ".join(f"({x})" for _, x in found.scene.part.domain)
-    return tuple(Scratch(f"partial{one.name}", one.dtype, f"{parts} * {count}") for one in carried(found))
+    return tuple(Scratch(f"partial{one.name}", one.dtype, f"{parts} * {count}") for one in partials(found))
 
 
 @dataclass(frozen=True)
-class Carried:
+class Partial:
     """What stands for a fold that is not done yet: ``name``: its number, with ``_best`` for the value at a place."""
 
     name: str
@@ -158,18 +163,18 @@ class Carried:
         return TYPES[self.dtype]
 
 
-def carried(found: Columns) -> list[Carried]:
+def partials(found: Columns) -> list[Partial]:
     """Of all folds, in their order."""
-    every = list[Carried]()
+    every = list[Partial]()
     for n, f in enumerate(found.folds, 1):
-        every.append(Carried(f"{n}", type_of(f), "0" if f.op in PLACES else identity(f)))
+        every.append(Partial(f"{n}", type_of(f), "0" if f.op in PLACES else identity(f)))
         if f.op in PLACES:
-            every.append(Carried(f"{n}_best", type_of(compared(f)[0]), identity(f)))
+            every.append(Partial(f"{n}_best", type_of(compared(f)[0]), identity(f)))
     return every
 
 
 def _joined(found: Columns, into: Callable[[str], str], other: Callable[[str], str]) -> list[str]:
-    """The statements that take the results of another part in, both by the names of what is carried."""
+    """The statements that take the results of another part in, both by the partial results' names."""
     lines = []
     for n, f in enumerate(found.folds, 1):
         if f.op in PLACES:
@@ -187,8 +192,8 @@ def _kernel(found: Columns, reads: Packs, warps: int, parts: int, scratch: tuple
     lines = [
         f"const {scene.index} ${dim}_first = (blockIdx.x * {_LANES} + threadIdx.x) * {pack};",
         *lead_dims(scene, found.lead, "blockIdx.z"),
-        *(f"{one.kind} $result{one.name}[{pack}];" for one in carried(found)),
-        *unrolled("$lane", pack, [f"$result{one.name}[$lane] = {one.begins};" for one in carried(found)]),
+        *(f"{one.kind} $result{one.name}[{pack}];" for one in partials(found)),
+        *unrolled("$lane", pack, [f"$result{one.name}[$lane] = {one.begins};" for one in partials(found)]),
     ]
     first, apart = "threadIdx.y", str(warps)
     if parts > 1:
@@ -226,7 +231,7 @@ def _meet(found: Columns, pack: int, warps: int, parts: int, scratch: Sequence[S
     """The warps' results in shared memory, folded by as many threads as there are columns."""
     scene, (dim, width), across = found.scene, found.dim, _LANES * pack
     lines = ["// The warps of the block meet: a thread a column folds what they found."]
-    every = carried(found)
+    every = partials(found)
     lines += [f"__shared__ {one.kind} $shared{one.name}[{warps}][{across}];" for one in every]
     put = [f"$shared{one.name}[threadIdx.y][threadIdx.x * {pack} + $lane] = $result{one.name}[$lane];"
            for one in every]  # fmt: skip
@@ -264,8 +269,8 @@ def stored(found: Columns) -> list[str]:
 def finish(found: Columns, parts: int, scratch: tuple[Scratch, ...], most: int = 8) -> Written:
     """A second launch: what the blocks of a column found, folded in their order, by blocks of at most so many warps."""
     scene, (dim, width), warps = found.scene, found.dim, min(most, parts)
-    totals = [f"{one.kind} $result{one.name}[1];" for one in carried(found)]
-    begin = [f"$result{one.name}[0] = {one.begins};" for one in carried(found)]
+    totals = [f"{one.kind} $result{one.name}[1];" for one in partials(found)]
+    begin = [f"$result{one.name}[0] = {one.begins};" for one in partials(found)]
     at = flat_index(found, "$part")
     steps = _joined(found, "$result{}[0]".format, lambda name: f"$partial{name}[{at}]")
     loop = f"for (int $part = threadIdx.y; $part < {parts}; $part += {warps}) {{"

@@ -186,7 +186,7 @@ def _begun(found: Folded, lanes: str, packs: Packs | None = None) -> list[str]:
         begun.append(f"$result{n}{lane} = {'0' if f.op in PLACES else identity(f)};")
         if f.op in PLACES:
             declared.append(f"{TYPES[type_of(_value(f))]} $best{n}{lanes};")
-            begun.append(f"$best{n}{lane} = {'-INFINITY' if f.op == 'argmax' else 'INFINITY'};")
+            begun.append(f"$best{n}{lane} = {identity(f)};")
     return [*declared, *(packs.lanes(begun) if packs else begun)]
 
 
@@ -220,7 +220,5 @@ def _steps(found: Folded, held: Mapping[Expr, str], lane: str) -> list[str]:
         if place is None:
             lines.append(step(f, result, value))
             continue
-        sign = ">" if f.op == "argmax" else "<"
-        at = found.scene.text(place, held)
-        lines.append(f"if ({value} {sign} {best}) {{ {best} = {value}; {result} = {at}; }}")
+        lines.append(step(f, result, value, found.scene.text(place, held), best=best))
     return lines

@@ -66,15 +66,13 @@ def both(one: Scene, other: Scene) -> Both | None:
     found, across = rows(one), columns(other)
     if found is None or across is None or not found.elements or len(found.dims) != 1 or across.lead:
         return None
-    if any(f.op in PLACES for f in across.folds):
-        return None
     (row, many), ((column, width), over) = found.dims[0], (across.dim, across.folds[0].dims[0][0])
     told = ((affine_text(extent(across.folds[0])), many), (width, found.length))
     if any(a != b and not always(one.target.contract, f"({a}) == ({b})") for a, b in told):
         return None
     if one.part.written & (one.part.read | other.part.read) or other.part.written & one.part.read:
         return None
-    if any(f.fold.op in PLACES for phase in found.phases for f in phase):
+    if any(f.op in PLACES for f in (*across.folds, *(f.fold for phase in found.phases for f in phase))):
         return None
     part = _together(one.part, other.part)
     if part is None:
