@@ -34,7 +34,8 @@ _COUNTED = {
     "clang": ("-fsanitize-coverage=trace-pc", "-fsanitize-coverage=bb,trace-pc,no-prune"),
     "gcc": ("-fsanitize-coverage=trace-pc",),
 }
-_UNOPTIMISED = ("-O0",)  # an optimiser makes selections of branches, and stores what both sides store once
+# An optimiser makes selections of branches, and stores what both sides store once. No access is looked at.
+_COVERED = ("-O0", "-fno-sanitize=all")
 # Locals that were not set hold a pattern, and shared variables lie apart (spread_shared): what reads either differs.
 _WATCHED = (
     "-fsanitize=alignment,shift-exponent,float-cast-overflow", "-ftrivial-auto-var-init=pattern", "-fdata-sections",
@@ -66,7 +67,8 @@ class HostToolchain:
         checked: kernels trap where a signed integer overflows.
         watched: every build is instrumented to be watched rather than recorded: it counts no instructions, and finds
             more that is wrong.
-        covered: instrumented builds have every branch that the source has, so that what a run goes through is told.
+        covered: instrumented builds have every branch that the source has, so that what a run goes through is told;
+            accesses are not looked at.
         level: how far plain builds are optimised: '-O2', or '-O1', which compiles unrolled tiles in a quarter of the
             time and pays where they are executed little.
     """
@@ -158,7 +160,7 @@ class HostToolchain:
         compiler, cache = find_compiler(self._requested), self._folder or default_cache_folder()
         options = (*COMMON, *_KERNEL, *self._optimisation(compiler.family, instrumented), *_numerics(flags))
         options += _TRAPPING[compiler.family] if self._checked else ()
-        options += _UNOPTIMISED if self._covered and instrumented else ()
+        options += _COVERED if self._covered and instrumented else ()
         header = precompiled_header(compiler, options, cache)
         casts = [_TO_THE_ENDS] * (compiler.family == "clang" and _TO_THE_ENDS in flags)  # the header is the same
         objects, unit = runtime_objects(compiler, "recording" if instrumented else "plain", cache), folder / "unit.o"
