@@ -21,7 +21,8 @@ _SIGNS = {n: list(itertools.product((1, -1), repeat=n)) for n in range(1, _MOST 
 def on_ring(points: Points, values: Ints, sizes: Sequence[str]) -> Remainder:
     """Values that are a sum of dimensions and something made of sizes, round a size. Raises Refused."""
     loops = [n for n in points.columns if n not in sizes]
-    for by, count in itertools.product(sizes, range(1, _MOST + 1)):
+    there = [n for n in sizes if n in points.columns]  # those that are told of every element alike
+    for by, count in itertools.product(there, range(1, _MOST + 1)):
         length = points.columns[by]
         if np.any(length <= 0) or np.any(values >= length) or np.any(values < 0):
             continue
