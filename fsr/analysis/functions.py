@@ -36,6 +36,7 @@ from fsr.source.items import parse_items
 from fsr.source.macros import Macro, macros
 from fsr.source.names import words
 from fsr.source.parse import parse_device_functions
+from fsr.source.tokens import uncommented
 from fsr.source.walk import BUILTINS, base_name, kernel_names, opaque_names, walk_expr, walk_exprs, walk_stmts
 
 _WORDS = CONSTANTS | frozenset(["float", "double", "int", "unsigned", "long", "size_t", "sizeof", "const"])
@@ -262,11 +263,11 @@ def thread_aware(source: str) -> frozenset[str]:
     """Names of macros, functions and types whose use depends on which thread runs it, directly or through others: code
     that calls them cannot be moved to another thread. Raises nothing: text that does not scan gives every name."""
     try:
-        items = [i for item in parse_items(source) for i in item.walk() if i.names]
+        items, code = [i for item in parse_items(source) for i in item.walk() if i.names], uncommented(source)
     except FsrError:
         return words(source)
     aware: set[str] = set()
-    uses = [(i.names, words(source[i.start : i.end]) - set(i.names)) for i in items if not i.children]
+    uses = [(i.names, words(code[i.start : i.end]) - set(i.names)) for i in items if not i.children]
     while True:
         fresh = {n for own, used in uses if used & (BUILTINS | aware) or any(map(COOPERATES.search, used)) for n in own}
         if fresh <= aware:

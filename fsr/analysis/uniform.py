@@ -40,13 +40,14 @@ class Uniformity:
         agreed: frozenset[str] = frozenset(),
         functions: Functions = NO_FUNCTIONS,
         shared: frozenset[str] = frozenset(),
+        ids: frozenset[str] = frozenset(["threadIdx"]),
     ) -> None:
         self._agreed, self._functions = agreed, functions
         self._written = frozenset(a.array for a in accesses(kernel) if a.writes)
         local = (s for s in walk_stmts(kernel.body) if isinstance(s, Declare) and s.type.endswith("*") and not s.dims)
         self._pointers = frozenset([*(p.name for p in kernel.params if p.is_pointer), *(s.name for s in local)])
         self._shared = shared
-        self.divergent: frozenset[str] = frozenset(["threadIdx"])
+        self.divergent = ids
         while True:
             found = set(self.divergent)
             self._sweep(kernel.body, False, found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from fsr.source.conditionals import ELSE, directive_name, endif_of, follow_conditional
@@ -157,9 +157,18 @@ def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
 
 def skeleton(text: str) -> str:
     """The text with comments, strings and preprocessor lines blanked, every other character where it was."""
+    return _without(text, ("directive", "string"))
+
+
+def uncommented(text: str) -> str:
+    """The text with comments blanked (but for those in preprocessor lines), every other character where it was."""
+    return _without(text, ())
+
+
+def _without(text: str, kinds: Collection[str]) -> str:
     out, end = [], 0
     for token in tokenize(text):
-        if token.kind not in ("directive", "string"):
+        if token.kind not in kinds:
             out += [blanked(text[end : token.start]), token.text]
             end = token.end
     return "".join([*out, blanked(text[end:])])

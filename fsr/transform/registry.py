@@ -44,6 +44,7 @@ from fsr.transform.launch.deal_threads import DealThreads
 from fsr.transform.launch.grid_stride import GridStride
 from fsr.transform.launch.join_steps import JoinSteps
 from fsr.transform.launch.merge_blocks import MergeBlocks
+from fsr.transform.launch.merge_sharing import MergeSharingBlocks
 from fsr.transform.launch.split_blocks import SplitBlocks
 from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.launch.steps_in_block import StepsInBlock
@@ -77,8 +78,8 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
-    Coarsen(),
-    JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(), GuardInsertion(), SharedTables(),
+    MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(),
+    GuardInsertion(), SharedTables(),
     SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(),
     PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(),
     ShuffleTrees(), FastMath(), FixedValues(), FloatLiterals(), IntegerPowers(), CompareRemainders(), Reciprocal(),

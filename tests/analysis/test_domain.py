@@ -115,7 +115,7 @@ def test_helpers_that_look_at_their_thread_are_known():
     #define MINE lane()
     __device__ int lane() { return threadIdx.x % 32; }
     __device__ float sum(float x) { return __shfl_xor_sync(~0u, x, 1) + x; }
-    __device__ float twice(float x) { return 2 * x; }
+    __device__ float twice(float x) { return 2 * x; /* as threadIdx.x does */ } // no __shared__ here
     __device__ float deeper(float x) { return sum(twice(x)) + MINE; }
     """
     aware = thread_aware(source)

@@ -14,9 +14,10 @@ from itertools import permutations
 
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch, ScalarArgument
-from fsr.source.form import Binary, Comment, Declare, Expr, If, Index, Literal, Member, Name, Param, Stmt
-from fsr.source.walk import base_name, fresh, walk_exprs
+from fsr.source.form import Binary, Comment, Declare, Expr, If, Literal, Member, Name, Param, Stmt
+from fsr.source.walk import fresh
 from fsr.transform.launch.block_shape import SwapIds
+from fsr.transform.launch.contiguous import contiguous
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.told_ids import Ids, ids_in, with_ids
 from fsr.transform.placement import launched_along
@@ -132,27 +133,13 @@ def _axes(target: Target) -> list[_Axis] | None:
 
 def _orders(target: Target, names: list[str]) -> Iterator[str]:
     """Orders of the axes whose first is the one along which most is contiguous, if that is not x."""
-    along = _contiguous(target)
-    first = max(names, key=lambda name: along.get(name, 0))
-    if first != "x" and along.get(first, 0) > along.get("x", 0):
+    steps = contiguous(target)
+    ids = {a: "blockIdx" if extent == "1" else "threadIdx" for a, extent in zip(AXES, target.launch.block, strict=True)}
+    along = {axis: steps.get(f"{ids[axis]}.{axis}", 0) for axis in AXES}
+    first = max(names, key=lambda name: along[name])
+    if first != "x" and along[first] > along["x"]:
         for rest in permutations(n for n in names if n != first):
             yield first + "".join(rest)
-
-
-def _contiguous(target: Target) -> dict[str, int]:
-    """How many elements of memory that is not a thread's own are named by indices that go up by one along each axis."""
-    found = dict[str, int]()
-    buffers = {p.name for p in target.kernel.params if p.is_pointer}
-    for e in set(walk_exprs(target.kernel.body)):
-        if not isinstance(e, Index) or base_name(e) not in buffers:
-            continue
-        index = target.known.poly(e.index, target.numbers)
-        for name in AXES:
-            steps = [index.coefficient(f"{base}.{name}") for base in ("threadIdx", "blockIdx")]
-            moving = [s.value for s in steps if s is not None and s.terms]
-            if moving and moving[0] == 1:
-                found[name] = found.get(name, 0) + 1
-    return found
 
 
 def _told(ordered: list[_Axis], named: _Names) -> tuple[list[Stmt], dict[tuple[str, str], Expr]]:

@@ -1,0 +1,164 @@
+"""merge-sharing-blocks: the work of several blocks in one, for threads that share memory and wait for one another.
+
+A block of half a warp leaves places of a multiprocessor empty, and blocks whose numbers run along memory read it
+across: a list an atom, a column a block. Each block of before keeps a part of the shared memory for itself, its threads
+are told the ids that they had, and a barrier waits for a few more of them. Where the blocks' numbers run along memory,
+they become neighbouring lanes.
+
+A barrier waits for all threads of a block that did not leave (CUDA C++ Programming Guide, Independent Thread
+Scheduling), so that all blocks of before have to come to as many; those that leave early do no harm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fsr.analysis.threads import AXES
+from fsr.hardware.limits import MAX_THREADS
+from fsr.records import Candidate, Launch, ScalarArgument
+from fsr.source.form import Binary, Comment, Declare, Expr, If, Literal, Member, Name, Param, Return
+from fsr.source.walk import Block, fresh
+from fsr.transform.launch.contiguous import contiguous
+from fsr.transform.launch.merged_memory import Memory, shared_memory
+from fsr.transform.launch.met_alike import met_alike
+from fsr.transform.launch.told_ids import Ids, taken_apart, with_ids
+from fsr.transform.plan import along, rewritten
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.sizes import largest, largest_timed
+from fsr.transform.target import Target, target_of, targets
+
+MANY = (8, 16, 32, 4, 2)
+_MOST_TIMED = 512  # threads of the new block at the timed sizes
+_FEWEST_TIMED = 64  # as many fill the places of a multiprocessor with 32 blocks
+_MOST_ALONE = 48  # threads of a block that leaves places empty
+_TYPE = "unsigned int"
+_SECTOR = 8  # elements: as many neighbours make the most of what is read
+_MOST_GAIN = 4.0
+
+
+@dataclass(frozen=True)
+class _Sharing:
+    """``threads``: of a block, as a size expression; ``extents``: the same by axes where these are numbers, else None.
+    ``memory``: what the block shares."""
+
+    threads: str
+    extents: tuple[int, int, int] | None
+    memory: Memory
+
+
+class MergeSharingBlocks:
+    """The same threads, each with the ids that it had and its part of the shared memory, in one block for several."""
+
+    name = "merge-sharing-blocks"
+    aims_at = frozenset({"occupancy", "latency", "launch", "uncoalesced", "bandwidth"})
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """Side by side along an axis whose numbers run along memory, one after the other where blocks are small."""
+        for target in () if subject.keep_launch else targets(subject):
+            found = _sharing(target)
+            if found is None:
+                continue
+            timed, most = (of(target.contract, found.threads) or 0 for of in (largest_timed, largest))
+            lanes = contiguous(target)
+            for axis, grid in zip(AXES, target.launch.grid, strict=True):
+                blocks = largest_timed(target.contract, grid) or 0
+                across = lanes.get(f"blockIdx.{axis}", 0) >= max(lanes.get("threadIdx.x", 0), 1)
+                orders = [("inner", 0)] * across + [("outer", _FEWEST_TIMED)] * (timed <= _MOST_ALONE)
+                for order, fewest in orders:
+                    for many in MANY if blocks > 1 else ():
+                        if many * most <= MAX_THREADS and fewest <= many * timed <= _MOST_TIMED and timed:
+                            gain = _gain(order, many, timed)
+                            params = (("axis", axis), ("order", order), ("blocks", many))
+                            yield Move(self.name, target.region, params, gain)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with merged blocks."""
+        target = target_of(subject, move)
+        found = _sharing(target)
+        assert found is not None
+        axis, many, inner = str(move.param("axis")), int(move.param("blocks")), move.param("order") == "inner"
+        names = _Names(target, axis)
+        blocks = target.launch.grid[AXES.index(axis)]
+        count, threads = (_known(text, name) for text, name in ((blocks, names.count), (found.threads, names.threads)))
+        given = [(name, text) for name, text in ((names.count, blocks), (names.threads, found.threads))
+                 if not text.isdigit()]  # fmt: skip
+        room = found.memory.room(Name(names.part), many, names.room, inner=inner)
+        given += [(names.room, room.stride)] if room.stride is not None else []
+        told = _ids(found, Name(names.thread), threads) | {
+            ("blockIdx", axis): Name(names.block), ("gridDim", axis): count,
+        }  # fmt: skip
+        lane, each = Member(Name("threadIdx"), "x"), Literal(f"{many}u")
+        part, thread = (Binary("%", lane, each), Binary("/", lane, each)) if inner else (
+            Binary("/", lane, threads), Binary("%", lane, threads))  # fmt: skip
+        body: Block = (
+            Comment(f"// {many} blocks of before are one, {'side by side' if inner else 'one after the other'}"),
+            Declare(f"const {_TYPE}", names.part, part),
+            Declare(f"const {_TYPE}", names.thread, thread),
+            Declare(f"const {_TYPE}", names.block,
+                    Binary("+", Binary("*", Member(Name("blockIdx"), axis), each), Name(names.part))),
+            If(Binary(">=", Name(names.block), count), (Return(),)),
+            *room.within(with_ids(target.kernel.body, told)),
+        )  # fmt: skip
+        changed = replace(target.kernel, body=body, launch_bounds=(),
+                          params=(*target.kernel.params, *(Param(_TYPE, name) for name, _ in given)))  # fmt: skip
+
+        def launch(one: Launch) -> Launch:
+            grid = along(one.grid, axis, f"ceil_div({blocks}, {many})")
+            args = (*one.args, *(ScalarArgument("uint32", text) for _, text in given))
+            return replace(one, grid=grid, block=(_times(found.threads, many), "1", "1"), args=args,
+                           shared_bytes=room.bytes(one.shared_bytes))  # fmt: skip
+
+        return rewritten(target, move, changed, launch=launch)
+
+
+class _Names:
+    """Names that are free in a kernel, for what it is told."""
+
+    def __init__(self, target: Target, axis: str) -> None:
+        taken = set(target.names)
+
+        def free(name: str) -> str:
+            taken.add(found := fresh(name, taken))
+            return found
+
+        self.part, self.thread, self.block = free("block_of_before"), free("thread_of_block"), free(f"block_{axis}")
+        self.count, self.threads, self.room = free(f"blocks_{axis}"), free("block_threads"), free("block_room")
+
+
+def _sharing(target: Target) -> _Sharing | None:
+    """How a kernel's blocks share, where several can be one; None where the blocks do not share anything, warps do
+    something as a whole, or not all blocks come to as many barriers."""
+    kernel, launch = target.kernel, target.launch
+    memory = shared_memory(target)
+    if memory is None or not met_alike(target, memory.outside(kernel.body)):
+        return None
+    if all(extent.isdigit() for extent in launch.block):
+        x, y, z = (int(extent) for extent in launch.block)
+        return _Sharing(str(x * y * z), (x, y, z), memory)
+    return _Sharing(launch.block[0], None, memory) if launch.block[1:] == ("1", "1") else None
+
+
+def _ids(found: _Sharing, thread: Expr, threads: Expr) -> dict[tuple[str, str], Expr]:
+    if found.extents is not None:
+        return taken_apart(thread, found.extents, within=True)
+    told: Ids = {("threadIdx", "x"): thread, ("blockDim", "x"): threads}
+    rest = {(name, axis): Literal(text) for axis in "yz" for name, text in (("threadIdx", "0u"), ("blockDim", "1u"))}
+    return {**told, **rest}
+
+
+def _known(text: str, name: str) -> Expr:
+    return Literal(f"{text}u") if text.isdigit() else Name(name)
+
+
+def _times(text: str, many: int) -> str:
+    return str(int(text) * many) if text.isdigit() else f"({text}) * {many}"
+
+
+def _gain(order: str, many: int, threads: int) -> float:
+    if order == "inner":
+        return 1.0 + (_MOST_GAIN - 1.0) * min(many, _SECTOR) / _SECTOR - 0.01 * many
+    return max(1.05, min(_MOST_GAIN, _FEWEST_TIMED / threads)) - 0.01 * many
+
+
+__all__ = ["MANY", "MergeSharingBlocks"]
