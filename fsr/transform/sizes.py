@@ -51,6 +51,14 @@ def always(contract: Contract, condition: str) -> bool:
         return False
 
 
+def ever(contract: Contract, condition: str) -> bool:
+    """Whether a size expression is true for any sampled assignment. False when it does not evaluate."""
+    try:
+        return any(evaluate_int(condition, sizes) for sizes in sample_sizes(contract))
+    except ContractError:
+        return False
+
+
 def constant_of(contract: Contract, text: str) -> int | None:
     """The number that a size expression is at every sampled assignment; None where it is none, or not always one."""
     if text.strip().isdigit():

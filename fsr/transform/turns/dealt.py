@@ -45,14 +45,15 @@ from fsr.transform.turns.own_elements import own_elements
 _SUMS = frozenset(["sum", "product"])
 
 
-def may_be_dealt(target: Target, loops: tuple[For, ...], axis: str) -> bool:
+def may_be_dealt(target: Target, loops: tuple[For, ...], axis: str, *, apart: bool = False) -> bool:
     """Whether turns of the loops may be those of any blocks along the axis, which nothing else knows of. The loops are
-    those of the target's kernel, none in another, and go on by a step that is the same for all turns."""
+    those of the target's kernel, none in another, and go on by a step that is the same for all turns. ``apart``: turns
+    are known to write no element that another one touches."""
     try:
         scene = pointers(target.kernel, target.passed, target.contract.aliasing, target.functions)
     except Unclear:
         return False
-    return _Dealt(target, loops, axis, scene).may()
+    return _Dealt(target, loops, axis, scene, apart).may()
 
 
 @dataclass
@@ -61,6 +62,7 @@ class _Dealt:
     loops: tuple[For, ...]
     axis: str
     scene: Pointers
+    apart: bool
 
     def __post_init__(self) -> None:
         body = self.target.kernel.body
@@ -168,7 +170,7 @@ class _Dealt:
             around |= self.target.known.changed
             if len(heads) > 1 or any(part.depends_on(around) for head in heads for part in head):
                 return False
-            if not (self._scattered(mine) or own_elements(self.target, placed)):
+            if not (self.apart or self._scattered(mine) or own_elements(self.target, placed)):
                 return False
         # What may be any memory is written by none.
         unclear = [a for a in (*self.inside, *self.outside) if a.array is None and a.kind == "opaque"]

@@ -11,8 +11,8 @@ from fsr.analysis.calls import is_atomic
 from fsr.analysis.conditions import exclusive, negation
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.analysis.threads import AXES
-from fsr.source.form import Binary, Expr, For, If, Return, Scope
-from fsr.source.mapping import replace_stmt
+from fsr.source.form import Binary, Expr, For, If, Literal, Member, Name, Return, Scope
+from fsr.source.mapping import replace_stmt, rewrite
 from fsr.source.walk import (
     Block,
     blocks_of,
@@ -23,6 +23,7 @@ from fsr.source.walk import (
     walk_stmts,
 )
 from fsr.transform.launch.cooperation import cooperates, hands_on_ids
+from fsr.transform.sizes import ever
 from fsr.transform.target import Target
 from fsr.transform.turns.dealt import may_be_dealt
 from fsr.transform.turns.shared import counts_up
@@ -57,9 +58,22 @@ def strided_grid(target: Target) -> StridedGrid | None:
         loops = tuple(_loops(body, target, axis))
         ids = frozenset({f"blockIdx.{axis}", f"gridDim.{axis}"})
         plain = _unguarded(target, loops)
-        if loops and not known_elsewhere(plain, loops, ids) and may_be_dealt(plain, loops, axis):
-            return _found(plain, loops, axis)
+        if not loops or known_elsewhere(plain, loops, ids):
+            continue
+        found = _found(plain, loops, axis)
+        if may_be_dealt(plain, loops, axis, apart=_has_one_each(plain, found)):
+            return found
     return None
+
+
+def _has_one_each(target: Target, found: StridedGrid) -> bool:
+    """Whether there are sizes at which each block has one turn, so that no turn touches what is another one's there.
+    They do the same where a block has several, as nothing else knows how many blocks there are. (The tests have the
+    last word.)"""
+    if found.turns is None or found.stride is None:
+        return False
+    grid, turns = target.launch.grid[AXES.index(found.axis)], f"ceil_div({found.turns}, {found.stride})"
+    return ever(target.contract, f"(1 if ({turns}) > 1 else 0) if ({grid}) == ({turns}) else 0")
 
 
 def _unguarded(target: Target, loops: tuple[For, ...]) -> Target:
@@ -124,4 +138,19 @@ def _found(target: Target, loops: tuple[For, ...], axis: str) -> StridedGrid:
     for turns in loops:
         rest = replace_stmt(rest, turns, ())
     gathers = any(is_atomic(e) for e in walk_exprs(rest))
-    return StridedGrid(axis, target.size_text(bound), text, any_size, gathers)
+    told = _with_extents(target.known.expand(bound), target)
+    any_size = any_size and told == target.known.expand(bound)
+    return StridedGrid(axis, target.size_text(told), text, any_size, gathers)
+
+
+def _with_extents(e: Expr, target: Target) -> Expr:
+    """An expression with the block's extents that are numbers in the place of ``blockDim``."""
+    known = {("blockDim", axis): extent for axis, extent in zip(AXES, target.launch.block, strict=True)}
+
+    def change(part: Expr) -> Expr | None:
+        extent = (
+            known.get((part.base.text, part.name)) if isinstance(part, Member) and isinstance(part.base, Name) else None
+        )
+        return Literal(extent) if extent is not None and extent.isdigit() else None
+
+    return rewrite(e, change)
