@@ -46,6 +46,7 @@ from fsr.transform.launch.join_steps import JoinSteps
 from fsr.transform.launch.merge_blocks import MergeBlocks
 from fsr.transform.launch.merge_sharing import MergeSharingBlocks
 from fsr.transform.launch.split_blocks import SplitBlocks
+from fsr.transform.launch.split_outputs import SplitOutputs
 from fsr.transform.launch.spread_loop import SpreadLoop
 from fsr.transform.launch.steps_in_block import StepsInBlock
 from fsr.transform.launch.tile_size import TileSize
@@ -73,7 +74,7 @@ STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), DealThreads(), Delinearize(), SpreadLoop(),
     SegmentMarch(), MoreBlocks(), ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(),
-    BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(),
+    BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(), SplitOutputs(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
