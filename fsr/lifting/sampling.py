@@ -24,6 +24,7 @@ _FEW_STEPS = ((2, 1, 4, 3), (3, 2, 1, 4), (1, 4, 3, 5), (4, 3, 2, 1))  # where o
 _HIGH = ((11, 9, 7, 5, 6), (8, 12, 6, 9, 5), (13, 7, 9, 6, 8), (5, 4, 6, 3, 7), (4, 6, 5, 7, 3))
 _LOW = ((2, 3, 4), (3, 2, 2), (4, 3, 2), (7, 8, 6), (6, 7, 9))  # by 1 nothing is divided
 _LONG = (301, 530, 263)  # more than a block, each size in its turn
+_BLOCK, _MOST_BLOCK = 256, 4096  # elements that a block is taken to have; sizes grow with what it has by the contract
 _CHECKS = ((37, 70, 41, 9, 5, 6, 3), (19, 34, 23, 5, 4, 3, 2), (9, 11, 8, 7, 5, 4, 3))
 _NARROW = (1, 2, 3, 4)
 _COUNTED = 4  # values of a size that is rather a choice
@@ -56,15 +57,33 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
         least = {s.name: max(s.minimum, 1) for s in contract.sizes}
         steps = [least, *({**least, s.name: min(least[s.name] + 1, s.maximum)} for s in contract.sizes)]
         fitting += [c for c in steps if _fits(contract, c, _MOST_ELEMENTS, 4 * _WATCHED_THREADS)]
-    long = [
-        {**row, s.name: _near(s, _LONG[(n + turn) % len(_LONG)])}
+    sets = [_distinct(fitting), _short_distances(contract)]
+    for block in sorted({_BLOCK, max(_BLOCK, *_per_block(contract))}):
+        long = _longer(contract, small, block)
+        sets.append(_distinct([*long, *fitting[: 3 if len(long) < 3 else 2]]) if long or block == _BLOCK else [])
+    sets.append(_distinct([*fitting, *_narrow(contract)]) if fitting else [])
+    return [found for n, found in enumerate(sets) if found and found not in sets[:n]]
+
+
+def _longer(contract: Contract, small: Sequence[Mapping[str, int]], block: int) -> list[dict[str, int]]:
+    """Each size in its turn larger than a block of so many elements, the others small."""
+    lengths = [n * block // _BLOCK for n in _LONG]
+    found = [
+        {**row, s.name: _near(s, lengths[(n + turn) % len(lengths)])}
         for n, s in enumerate(contract.sizes)
         for turn, row in enumerate(small[: max(1, 3 // len(contract.sizes))])
     ]
-    long = [c for c in long if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
-    sets = [_distinct(fitting), _short_distances(contract), _distinct([*long, *fitting[: 3 if len(long) < 3 else 2]])]
-    sets.append(_distinct([*fitting, *_narrow(contract)]) if fitting else [])
-    return [found for n, found in enumerate(sets) if found and found not in sets[:n]]
+    return [c for c in found if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
+
+
+def _per_block(contract: Contract) -> list[int]:
+    """By how many elements launches and buffers count blocks: the 1024 of ``ceil_div(n, 1024)``."""
+    texts = [
+        *(extent for a in contract.buffers() for extent in a.shape),
+        *(g for x in contract.plan.launches for g in x.grid),
+    ]
+    found = (int(n) for text in texts for n in re.findall(r"ceil_div\([^()]*, *(\d+)\)", text))
+    return [n for n in found if n <= _MOST_BLOCK]
 
 
 def wide_sizes(contract: Contract) -> list[list[dict[str, int]]]:
