@@ -58,7 +58,7 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
         steps = [least, *({**least, s.name: min(least[s.name] + 1, s.maximum)} for s in contract.sizes)]
         fitting += [c for c in steps if _fits(contract, c, _MOST_ELEMENTS, 4 * _WATCHED_THREADS)]
     sets = [_distinct(fitting), _short_distances(contract)]
-    for block in sorted({_BLOCK, max(_BLOCK, *_per_block(contract))}):
+    for block in sorted({_BLOCK, max([_BLOCK, *_per_block(contract)])}):
         long = _longer(contract, small, block)
         sets.append(_distinct([*long, *fitting[: 3 if len(long) < 3 else 2]]) if long or block == _BLOCK else [])
     sets.append(_distinct([*fitting, *_narrow(contract)]) if fitting else [])
