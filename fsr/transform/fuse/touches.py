@@ -91,7 +91,8 @@ class Reader:
         if kind == "opaque":
             kind = "read" if self._is_const(access.pointer) else "update"
         at = None
-        if place is not None and len(place[1]) == 1 and len(types) == 1 and kind != "atomic":
+        stays = place is not None and place[0] not in self._moved
+        if place is not None and stays and len(place[1]) == 1 and len(types) == 1 and kind != "atomic":
             around = self._around.get(id(access.statement), self._inside)
             at = place_of(self._indices.poly(place[1][0]), self.axes, around)
         return Touch(buffer, memory, "|".join(sorted(types)), kind, at, is_load(access.expr))
@@ -103,6 +104,12 @@ class Reader:
 
     def _is_const(self, pointer: str) -> bool:
         return "const" in self.target.known.types.get(pointer, "").split("*")[0].split()
+
+    @cached_property
+    def _moved(self) -> frozenset[str]:
+        """The parameters that are moved, whose indices count from elsewhere then."""
+        every = (s.target for s in walk_stmts(self.target.kernel.body) if isinstance(s, Assign))
+        return frozenset(target.text for target in every if isinstance(target, Name))
 
     # ------------------------------------------------------------ bounds
 
