@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from fsr.contract.model import Contract, repeats_of
+from fsr.contract.model import Contract, dim3, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.hardware.c_types import dtype_bytes
@@ -58,6 +58,8 @@ def _gain(subject: Subject, run: Run) -> float:
     values = values_of(subject, run)
     before = after = 0.0
     for sizes in subject.contract.timed_sizes():
+        if run.uneven and _blocks(run, sizes) > sum(math.prod(dim3(s.launch.grid, sizes)) for s in run.steps):
+            return 0.0  # a row and a column are no plane
         held = _held(subject, sizes)
         rate = (
             subject.gpu.memory_bytes_per_s if sum(held.values()) > subject.gpu.l2_bytes else subject.gpu.l2_bytes_per_s
@@ -74,6 +76,10 @@ def _gain(subject: Subject, run: Run) -> float:
         moved = _bytes((t for own in run.touches for t in own if t.buffer not in values), held)
         after += _LAUNCH_S + moved / (rate * _REACHED)
     return min(1.0 + _SURE * (before / after - 1.0), _MOST_GAIN) if after else 0.0
+
+
+def _blocks(run: Run, sizes: Mapping[str, int]) -> int:
+    return math.prod(dim3(run.grid.blocks(run.steps), sizes))
 
 
 def _held(subject: Subject, sizes: dict[str, int]) -> dict[str, int]:
