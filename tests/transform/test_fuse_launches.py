@@ -528,6 +528,7 @@ def test_a_larger_gain_is_promised_for_more(subject_from) -> None:
         ("steps", "a * t[tid]", "a * t[tid ? tid - 1 : 0]", "01"),  # what another thread hands on
         ("steps", "a * t[tid]", "a * t[n - 1 - tid]", "01"),
         ("steps", "a * t[tid]", "a * t[tid / 2]", "01"),
+        ("steps", "x[tid] += a", "t += n > tid + 1; x[tid] += a", "01"),  # a pointer that moves
         ("steps", "a * t[tid]", "a * __ldg(&t[tid])", "01"),  # a cache that does not see the thread's own writes
         ("steps", "a * t[tid]", "a * (n > 5 ? t : x)[tid]", "01"),
         ("steps", "a * t[tid];", "a * t[tid]; __syncthreads();", "01"),

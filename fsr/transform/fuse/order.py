@@ -29,11 +29,11 @@ def in_front(subject: Subject, positions: Sequence[int]) -> tuple[int, ...] | No
 
 def _independent(subject: Subject, one: int, other: int) -> bool:
     """Whether two launches may be exchanged: neither may write what the other touches."""
-    (touched, writes), (others, rewrites) = (_touched(subject, at) for at in (one, other))
-    return not (writes & others or rewrites & touched)
+    (own, writes), (others, rewrites) = (touched(subject, at) for at in (one, other))
+    return not (writes & others or rewrites & own)
 
 
-def _touched(subject: Subject, position: int) -> tuple[set[str], set[str]]:
+def touched(subject: Subject, position: int) -> tuple[set[str], set[str]]:
     """The memories that a launch touches, and those that it may write."""
     return subject.once(("touched", position), lambda: _read(subject, position))
 

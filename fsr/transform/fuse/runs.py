@@ -1,7 +1,8 @@
 """Which launches become one: those after which every element is what it was, whichever thread is first.
 
 A launch ends before the next begins. In one launch a thread goes through the steps for its own points alone, so what a
-step of the run writes, other steps may only touch at elements that are the same thread's.
+step of the run writes, other steps may only touch at elements that are the same thread's. Where grids differ, a thread
+does the steps in whose own grid it stands.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby, pairwise
+from math import gcd
 
 from fsr.transform.fuse.order import in_front
 from fsr.transform.fuse.own_place import one_owner
@@ -34,6 +36,11 @@ class Run:
         return tuple(s.position for s in self.steps)
 
     @cached_property
+    def uneven(self) -> frozenset[str]:
+        """The axes along which grids differ."""
+        return frozenset(axis for step in self.steps for axis in self.grid.own_counts(step, self.steps))
+
+    @cached_property
     def by_buffer(self) -> dict[str, list[Touch]]:
         """All touches of each buffer."""
         every = sorted((t for own in self.touches for t in own), key=lambda t: t.buffer)
@@ -46,24 +53,32 @@ class Run:
 
 
 def runs(subject: Subject) -> list[Run]:
-    """The longest runs that begin at each launch, and pairs of neighbours in them; none within another of its kind."""
+    """The longest runs that begin at each launch, in one grid and, where that makes others, in grids that differ; and
+    pairs of neighbours in them; none within another of its kind."""
     return subject.once("fuse-launches", lambda: list(_runs(subject)))
 
 
 def _runs(subject: Subject) -> Iterator[Run]:
-    steps, seen, pairs = steps_of(subject), set[tuple[int, ...]](), set[tuple[int, ...]]()
+    steps, seen, pairs = steps_of(subject), list[Run](), set[tuple[int, ...]]()
     for first in steps.values():
-        found = [_grown(subject, steps, grid, first) for grid in grids(list(steps.values()), first)]
-        best = max((r for r in found if r is not None), key=_worth, default=None)
-        if best is None or any(set(best.positions) <= set(old) for old in seen):
-            continue
-        seen.add(best.positions)
-        yield best
-        for pair in pairwise(best.steps) if len(best.steps) > 2 else ():
-            part = _pair(subject, best, pair)
-            if part is not None and part.positions not in pairs:
-                pairs.add(part.positions)
-                yield part
+        grown = [_grown(subject, steps, grid, first) for grid in grids(list(steps.values()), first)]
+        found = [run for run in grown if run is not None]
+        even, uneven = [r for r in found if not r.uneven], [r for r in found if r.uneven]
+        for best in (max(own, key=_worth, default=None) for own in (even, uneven)):
+            if best is None or any(_within(best, old) for old in seen):
+                continue
+            seen.append(best)
+            yield best
+            for pair in pairwise(best.steps) if len(best.steps) > 2 else ():
+                part = _pair(subject, best, pair)
+                if part is not None and part.positions not in pairs:
+                    pairs.add(part.positions)
+                    yield part
+
+
+def _within(run: Run, other: Run) -> bool:
+    """Whether another does all of a run, and in one grid if the run does."""
+    return set(run.positions) <= set(other.positions) and (bool(run.uneven) or not other.uneven)
 
 
 def _worth(run: Run) -> tuple[int, bool]:
@@ -101,17 +116,41 @@ def _with(run: Run, step: Step) -> Run | None:
         return None
     longer = Run(run.grid, (*run.steps, step), (*run.touches, tuple(touches)))
     every = sorted((t for own in longer.touches for t in own), key=lambda t: t.memory)
-    for memory, group in groupby(every, key=lambda t: t.memory):
-        if not _keeps(list(group), [[t for t in own if t.memory == memory] for own in longer.touches]):
+    for memory, _ in groupby(every, key=lambda t: t.memory):
+        if not _keeps([[t for t in own if t.memory == memory] for own in longer.touches], longer.uneven):
             return None
     return longer
 
 
-def _keeps(every: Sequence[Touch], by_step: Sequence[Sequence[Touch]]) -> bool:
-    """Whether what steps do to a memory may be done point by point."""
-    if not any(t.writes for t in every) or sum(bool(own) for own in by_step) < 2:
-        return not any(t.by_cache for t in every if any(u.writes for u in every))
-    if any(t.by_cache for t in every) or len({(t.buffer, t.type) for t in every}) > 1:
+def _keeps(by_step: Sequence[Sequence[Touch]], uneven: frozenset[str]) -> bool:
+    """Whether what steps do to a memory may be done point by point. ``uneven``: axes along which grids differ."""
+    every = [t for own in by_step for t in own]
+    if not any(t.writes for t in every):
+        return True
+    if any(t.by_cache for t in every):
         return False
+    if len({(t.buffer, t.type) for t in every}) > 1:
+        return sum(bool(own) for own in by_step) < 2
+    return all(_one_owner(group, uneven) for group in _apart(by_step))
+
+
+def _apart(by_step: Sequence[Sequence[Touch]]) -> list[list[list[Touch]]]:
+    """Touches of one memory in groups that have no element in common, each step by step."""
+    combs = [t.comb for own in by_step for t in own]
+    known = [c for c in combs if c is not None]
+    if len(known) < len(combs):
+        return [[list(own) for own in by_step]]
+    step = gcd(*(c.step for c in known))
+    firsts = dict.fromkeys(c.within(step) for c in known)
+    return [[[t for t in own if t.comb and t.comb.within(step) == first] for own in by_step] for first in firsts]
+
+
+def _one_owner(by_step: Sequence[Sequence[Touch]], uneven: frozenset[str]) -> bool:
+    """Whether the elements that steps touch are one thread's each, or one step's all."""
+    every = [t for own in by_step for t in own]
+    if not any(t.writes for t in every) or sum(bool(own) for own in by_step) < 2:
+        return True
     places = [t.place for t in every if t.place is not None]
-    return len(places) == len(every) and one_owner(places)
+    # A turn of a loop over the grid is another thread's in a grid of another size.
+    moved = any(name in {f"@turn.{axis}" for axis in uneven} for place in places for name, _ in place.digits)
+    return len(places) == len(every) and not moved and one_owner(places)

@@ -47,30 +47,57 @@ class Step(Apart):
     @cached_property
     def as_launched(self) -> list[Touch] | None:
         """Its touches in its own grid."""
-        axes = [a for a, g, b in zip(AXES, self.launch.grid, self.block, strict=True) if g.strip() != "1" or b > 1]
-        return Reader(self.target, launched(self.launch, self.block), axes, {}).touches()
+        shape = list(zip(AXES, self.launch.grid, self.block, strict=True))
+        axes = [a for a, g, b in shape if g.strip() != "1" or b > 1]
+        inside = {f"@{a}": size_poly(g) for a, g, b in shape if a in axes and b == 1}  # ids of blocks ask for no guard
+        return Reader(self.target, launched(self.launch, self.block), axes, inside).touches()
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Where steps run together: as ``host`` is launched; or, where all are kernels of points (``by_points``), at the
-    points of ``host``."""
+    points of ``host``; or, where grids may differ (``uneven``), each in its own of as many blocks as any has."""
 
     host: Step
     by_points: bool
+    uneven: bool = False
 
     def takes(self, step: Step) -> bool:
         """Whether a step may run there."""
         if step is self.host:
             return not self.by_points or step.point is not None
         if not self.by_points:
-            return step.block == self.host.block and all(
-                a == b or always(step.target.contract, f"({a}) == ({b})")
-                for a, b in zip(step.launch.grid, self.host.launch.grid, strict=True)
+            return step.block == self.host.block and (
+                self.uneven or all(map(self._alike, step.launch.grid, self.host.launch.grid))
             )
         if step.point is None or self.host.point is None:
             return False
         return set(step.bounds) == set(self.host.bounds) or self.counts(step)
+
+    def _always(self, one: str, relation: str, other: str) -> bool:
+        """What two size expressions are for all sizes."""
+        return always(self.host.target.contract, f"({one}) {relation} ({other})")
+
+    def _alike(self, one: str, other: str) -> bool:
+        return one == other or self._always(one, "==", other)
+
+    def blocks(self, steps: Sequence[Step]) -> tuple[str, str, str]:
+        """As many along each axis as the step with the most of them has."""
+        found = list[str]()
+        for counts in zip(self.host.launch.grid, *(s.launch.grid for s in steps), strict=True):
+            kept = list[str]()
+            for count in dict.fromkeys(counts):
+                if not any(self._always(other, ">=", count) for other in kept):
+                    kept = [other for other in kept if not self._always(count, ">=", other)] + [count]
+            found.append(kept[0] if len(kept) == 1 else f"max({', '.join(kept)})")
+        return found[0], found[1], found[2]
+
+    def own_counts(self, step: Step, steps: Sequence[Step]) -> dict[str, str]:
+        """By axis, the blocks of a step where steps have more of them."""
+        if not self.uneven:
+            return {}
+        each = zip(AXES, step.launch.grid, self.blocks(steps), strict=True)
+        return {axis: own for axis, own, most in each if not self._alike(own, most)}
 
     def counts(self, step: Step) -> bool:
         """Whether a step counts all points of several axes by one number."""
@@ -117,6 +144,8 @@ def _steps_of(subject: Subject) -> dict[int, Step]:
 def grids(steps: Sequence[Step], first: Step) -> Iterator[Grid]:
     """The grids in which steps from ``first`` on may run together."""
     yield Grid(first, by_points=False)
+    if any(s.block == first.block and s.launch.grid != first.launch.grid for s in steps):
+        yield Grid(first, by_points=False, uneven=True)
     if first.point is None:
         return
     yield Grid(first, by_points=True)

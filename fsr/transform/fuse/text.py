@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from fsr.analysis.types import bare
-from fsr.records import Candidate, Launch, Plan
+from fsr.records import Candidate, Launch, Plan, ScalarArgument
 from fsr.source.emit import declared, emit_expr, emit_kernel, emit_stmts
 from fsr.source.entry import beside
 from fsr.source.form import Expr, KernelForm, Name, OpaqueStmt, Param
@@ -14,13 +14,14 @@ from fsr.source.mapping import substitute
 from fsr.source.names import indent, words
 from fsr.source.rewrite import definition, with_definitions
 from fsr.source.tokens import skeleton
-from fsr.source.walk import names_in
+from fsr.source.walk import fresh, names_in, taken_names
 from fsr.transform.fuse.points import Points
 from fsr.transform.fuse.runs import Run
 from fsr.transform.fuse.steps import Step
 from fsr.transform.fuse.values import Value, with_value
 from fsr.transform.launch.merged_params import MergedParams, still_needed
 from fsr.transform.launch.pointwise import id_expression
+from fsr.transform.launch.told_ids import ids_in, with_ids
 
 
 @dataclass
@@ -34,6 +35,7 @@ class Fused:
     before: tuple[int, ...]
     _functions: dict[tuple[str, str], str] = field(default_factory=dict)  # kernel and parameters to its name
     _bodies: dict[str, list[str]] = field(default_factory=dict)  # the functions of each kernel
+    _counts: dict[tuple[str, str], str] = field(default_factory=dict)  # axis and blocks along it to their name
     _open: set[str] = field(default_factory=set)  # parameters that were not restrict everywhere
 
     def __post_init__(self) -> None:
@@ -82,7 +84,9 @@ class Fused:
         regular = [s for s in self.run.steps if not (self.run.grid.by_points and self.run.grid.counts(s))]
         alike = all(s.launch.grid == host.launch.grid and s.block == host.block and s.point and not s.point.loop
                     for s in regular)  # fmt: skip
-        if not self.run.grid.by_points or alike:
+        if not self.run.grid.by_points:
+            return self.run.grid.blocks(self.run.steps) if self.run.uneven else host.launch.grid
+        if alike:
             return host.launch.grid
         grid = list(host.launch.grid)
         for place, axis in enumerate("xyz"):
@@ -126,13 +130,25 @@ class Fused:
         counts = self.run.grid.by_points and self.run.grid.counts(step)
         if self.run.grid.by_points and step.point is not None:
             passed += [self._number(step.point)] if counts else [self._ids[axis] for axis in sorted(step.point.ids)]
+        blocks = self._blocks(step)
+        passed += [name for axis, name in blocks.items() if ("gridDim", axis) in ids_in(step.target.kernel.body)]
         entry = step.launch.entry
         call = f"{self._function(step)}{entry[entry.index('<') :] if '<' in entry else ''}({', '.join(passed)});"
-        if not counts:
-            yield call
-            return
-        tests = [f"{self._ids[axis]} < {self._bound(axis)}" for axis in sorted(self._ids)]
-        yield from [f"if ({' && '.join(tests)}) {{", *indent([call]), "}"]
+        # By the plan's sizes there may be less than none of them.
+        tests = [f"(int)blockIdx.{axis} < {name}" for axis, name in blocks.items()]
+        if counts:
+            tests = [f"{self._ids[axis]} < {self._bound(axis)}" for axis in sorted(self._ids)]
+        yield from [f"if ({' && '.join(tests)}) {{", *indent([call]), "}"] if tests else [call]
+
+    def _blocks(self, step: Step) -> dict[str, str]:
+        """What the kernel calls the blocks of a step, by axis, where there are more of the grid."""
+        found = dict[str, str]()
+        for axis, count in self.run.grid.own_counts(step, self.run.steps).items():
+            if not count.isdigit() and (axis, count) not in self._counts:
+                param = Param("int", self._merged.fresh(f"blocks_{axis}"))
+                self._counts[axis, count] = self._merged.param(param, ScalarArgument("int32", count))
+            found[axis] = count if count.isdigit() else self._counts[axis, count]
+        return found
 
     def _bound(self, axis: str) -> str:
         """What the host's ids are less than, as the kernel has it."""
@@ -174,6 +190,11 @@ class Fused:
                 params.append(f"{bare(param.type)} {'' if reads else '&'}{param.name}")
             else:
                 params.append(_spelt(replace(param, restrict=param.restrict and buffer not in self.run.written)))
+        for axis in self._blocks(step):
+            if ("gridDim", axis) in ids_in(body):
+                name = fresh(f"blocks_{axis}", taken_names(kernel))
+                body = with_ids(body, {("gridDim", axis): Name(name)})
+                ids.append(f"unsigned int {name}")
         key = (kernel.name, ", ".join([*params, *ids]))
         if key not in self._functions:
             name = self._functions[key] = self._merged.fresh(f"{kernel.name}_{'point' if self._ids else 'thread'}")

@@ -16,6 +16,7 @@ from fsr.analysis.threads import guard_of
 from fsr.analysis.types import is_integer
 from fsr.source.form import Assign, Call, Declare, Expr, For, If, Index, Name, Stmt, Unary
 from fsr.source.walk import Block, base_name, blocks_of, declared, nodes, walk_stmts
+from fsr.transform.fuse.combs import Comb, comb_of, is_whole
 from fsr.transform.fuse.coordinates import Indices, Told, is_coordinate
 from fsr.transform.fuse.own_place import Place, Widths, place_of, turn
 from fsr.transform.fuse.plain import plain
@@ -25,13 +26,15 @@ from fsr.transform.target import Target
 @dataclass(frozen=True)
 class Touch:
     """An access. ``buffer``: what the launch passes; ``memory``: the same for all buffers that may overlap; ``type``:
-    of an element; ``place``: None where it may be any thread's; ``kind``: read, write, update or atomic."""
+    of an element; ``place``: None where it may be any thread's; ``comb``: None where it may be any number;
+    ``kind``: read, write, update or atomic."""
 
     buffer: str
     memory: str
     type: str
     kind: str
     place: Place | None
+    comb: Comb | None
     by_cache: bool  # __ldg and the like
 
     @property
@@ -90,11 +93,15 @@ class Reader:
         kind = access.kind
         if kind == "opaque":
             kind = "read" if self._is_const(access.pointer) else "update"
-        at = None
-        if place is not None and len(place[1]) == 1 and len(types) == 1 and kind != "atomic":
-            around = self._around.get(id(access.statement), self._inside)
-            at = place_of(self._indices.poly(place[1][0]), self.axes, around)
-        return Touch(buffer, memory, "|".join(sorted(types)), kind, at, is_load(access.expr))
+        at, comb = None, None
+        stays = place is not None and place[0] not in self._moved
+        if place is not None and stays and len(place[1]) == 1 and len(types) == 1:
+            index = self._indices.poly(place[1][0])
+            comb = comb_of(index) if is_whole(place[1][0], self.target) else None
+            if kind != "atomic":
+                around = self._around.get(id(access.statement), self._inside)
+                at = place_of(index, self.axes, around)
+        return Touch(buffer, memory, "|".join(sorted(types)), kind, at, comb, is_load(access.expr))
 
     def _only(self, memory: str) -> str:
         """The buffer of a memory, where there is one."""
@@ -103,6 +110,12 @@ class Reader:
 
     def _is_const(self, pointer: str) -> bool:
         return "const" in self.target.known.types.get(pointer, "").split("*")[0].split()
+
+    @cached_property
+    def _moved(self) -> frozenset[str]:
+        """The parameters that are moved, whose indices count from elsewhere then."""
+        every = (s.target for s in walk_stmts(self.target.kernel.body) if isinstance(s, Assign))
+        return frozenset(target.text for target in every if isinstance(target, Name))
 
     # ------------------------------------------------------------ bounds
 
