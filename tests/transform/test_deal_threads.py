@@ -117,3 +117,18 @@ def test_no_move_where_the_launch_stays_or_is_too_large(subject_from) -> None:
     large = BY_NEIGHBOURS.replace("max = 4096", "max = 40960000")
     assert list(DealThreads().moves(subject_from(large))) == []
     assert list(DealThreads().moves(subject_from(kernel(ROWS, '["n"]', '["min(m, 4)", 8]')))) == []
+
+
+def test_the_axis_of_the_largest_buffers_goes_first_through_functions_of_indices(subject_from, runner) -> None:
+    before = "__device__ int place(int c, int i, int j, int n, int m) { return (i * m + j) * 3 + c; }\n"
+    text = kernel(
+        "int c = threadIdx.y, j = blockIdx.y, i = blockIdx.x * 64 + threadIdx.x;\n"
+        "if (i >= n || b[i] < 0) return;\n"
+        "atomicAdd(&v[place(c, i, j, n, m)], a[place(c, i, j, n, m)]);",
+        '["ceil_div(n, 64)", "m"]', "[64, 3]",
+    ).replace("__global__", before + "__global__")  # fmt: skip
+    subject, action = subject_from(text), DealThreads()
+    moves = list(action.moves(subject))
+    assert {str(m.param("order"))[0] for m in moves} == {"y"}
+    for move in moves:
+        runner.check(subject, action.apply(subject, move), *SIZES)

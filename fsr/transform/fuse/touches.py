@@ -14,12 +14,12 @@ from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.threads import guard_of
 from fsr.analysis.types import is_integer
+from fsr.analysis.written_out import plain
 from fsr.source.form import Assign, Call, Declare, Expr, For, If, Index, Name, Stmt, Unary
 from fsr.source.walk import Block, base_name, blocks_of, declared, nodes, walk_stmts
 from fsr.transform.fuse.combs import Comb, comb_of, is_whole
 from fsr.transform.fuse.coordinates import Indices, Told, is_coordinate
 from fsr.transform.fuse.own_place import Place, Widths, place_of, turn
-from fsr.transform.fuse.plain import plain
 from fsr.transform.target import Target
 
 
