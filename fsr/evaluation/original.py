@@ -381,11 +381,36 @@ def _compiled(spec: SessionSpec) -> Binaries:
         return built
     detail = built.log if isinstance(built, CompileFailure) else built.detail
     line = built.line if isinstance(built, CompileFailure | Fault) else None
+    if unknown := _unknown_in_entry(spec.baseline, detail):
+        entry, word = unknown
+        raise BaselineError(
+            f"the kernel does not compile for {spec.device}: {word} in the entry {entry!r} is nothing that kernels see",
+            expected="numbers, and types, constants and macros of one meaning that stand in the file outside functions",
+            fix=f"write in entry what {word} stands for; if it is a macro, name it with defines in the contract, or -D",
+        )
     raise BaselineError(
         f"the kernel does not compile for {spec.device}:\n{first_error(detail)}",
         where=f"line {line}" if line else "",
         fix="correct the kernel, or name what it needs in the contract",
     )
+
+
+def _unknown_in_entry(candidate: Candidate, log: str) -> tuple[str, str] | None:
+    """The entry, and the word among its template arguments, that a compiler's first error says is not declared."""
+    told = _UNDECLARED.search(log)
+    if told is None or (not told["entries"] and told["word"] in {t.text for t in tokenize(candidate.source)}):
+        return None  # some other use of it may be meant
+    entries = (e for e in candidate.plan.entries if told["word"] in {t.text for t in tokenize(e.partition("<")[2])})
+    entry = next(entries, None)
+    return None if entry is None else (entry, told["word"])
+
+
+# NVRTC and the host's compiler say where they stand, nvcc what is undefined alone.
+_UNDECLARED = re.compile(
+    r"^(?P<entries>__nv_name_map|entries of the plan)?[^\n]*error: "
+    r"[^\n]*?(?:identifier|unknown type name) ['\"](?P<word>\w+)['\"]",
+    re.MULTILINE,
+)
 
 
 def first_error(log: str) -> str:
