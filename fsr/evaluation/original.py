@@ -17,6 +17,7 @@ import numpy as np
 
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.errors import BaselineError, ContractError, MissingToolError, UnorderedError
+from fsr.evaluation.alignments import lacking
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.judging_pace import growth
 from fsr.evaluation.lighter import Lighter
@@ -239,16 +240,24 @@ class Original:
         """The error where it fails one of its own cases."""
         sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
         room = fault.kind is FaultKind.OUT_OF_BOUNDS and "' has " in fault.detail
+        misaligned = fault.kind is FaultKind.MISALIGNED or "misaligned" in fault.detail.lower()  # as GPUs say it
         kind = UnorderedError if fault.kind in _OF_ORDER else BaselineError
         return kind(
             f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
             expected="a kernel that is right before it is made faster",
             where=f"case {case.name!r} ({sizes}; values {case.family})"
             + (f", line {fault.line}" if fault.line else ""),
-            fix="correct the kernel, or narrow the sizes and values in its contract"
+            fix=(self._promise() if misaligned else "")
+            + "correct the kernel, or narrow the sizes and values in its contract"
             + (", or state in its shape what the callers allocate, where that is more" if room else "")
             + (_IN_STEP if fault.kind is FaultKind.NONDETERMINISTIC and self._in_step() else ""),
         )
+
+    def _promise(self) -> str:
+        """What to write where callers give pointers that are more aligned than the contract promises; '' for none."""
+        found = lacking(self.spec.baseline, self.contract)
+        told = " and ".join(f"alignment = {needed} for {name}" for name, needed in found.items())
+        return f"write {told} in its contract, if all callers pass such addresses; otherwise " if told else ""
 
     def _in_step(self) -> bool:
         """Whether the kernel seems to expect that lanes of a warp run in step."""
