@@ -11,7 +11,6 @@ from fsr.contract.model import Argument
 from fsr.expressions import is_floating, replaced
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import NULL, STEP, Launch, Plan, ScalarArgument, Scratch
-from fsr.source.entry import spelt_out
 from fsr.source.signature import Signature
 
 
@@ -79,7 +78,7 @@ def _plan_launch(
     fields = Fields(top.raw, data, "launch", index)
     fields.only(("entry", "grid", "block", "shared_bytes", "repeat", "args"))
     named_as = fields.text("entry") or main
-    entry, params = spelt_out(named_as, signatures[named_as].kernel), signatures[named_as].params
+    entry, params = signatures[named_as].entry, signatures[named_as].params
     given = fields.data.get("args", [p.name for p in params])
     if not isinstance(given, list) or len(given) != len(params):
         raise fields.bad(

@@ -17,6 +17,7 @@ import numpy as np
 
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.errors import BaselineError, ContractError, MissingToolError, UnorderedError
+from fsr.evaluation.alignments import lacking
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.judging_pace import growth
 from fsr.evaluation.lighter import Lighter
@@ -239,16 +240,24 @@ class Original:
         """The error where it fails one of its own cases."""
         sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
         room = fault.kind is FaultKind.OUT_OF_BOUNDS and "' has " in fault.detail
+        misaligned = fault.kind is FaultKind.MISALIGNED or "misaligned" in fault.detail.lower()  # as GPUs say it
         kind = UnorderedError if fault.kind in _OF_ORDER else BaselineError
         return kind(
             f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
             expected="a kernel that is right before it is made faster",
             where=f"case {case.name!r} ({sizes}; values {case.family})"
             + (f", line {fault.line}" if fault.line else ""),
-            fix="correct the kernel, or narrow the sizes and values in its contract"
+            fix=(self._promise() if misaligned else "")
+            + "correct the kernel, or narrow the sizes and values in its contract"
             + (", or state in its shape what the callers allocate, where that is more" if room else "")
             + (_IN_STEP if fault.kind is FaultKind.NONDETERMINISTIC and self._in_step() else ""),
         )
+
+    def _promise(self) -> str:
+        """What to write where callers give pointers that are more aligned than the contract promises; '' for none."""
+        found = lacking(self.spec.baseline, self.contract)
+        told = " and ".join(f"alignment = {needed} for {name}" for name, needed in found.items())
+        return f"write {told} in its contract, if all callers pass such addresses; otherwise " if told else ""
 
     def _in_step(self) -> bool:
         """Whether the kernel seems to expect that lanes of a warp run in step."""
@@ -381,11 +390,36 @@ def _compiled(spec: SessionSpec) -> Binaries:
         return built
     detail = built.log if isinstance(built, CompileFailure) else built.detail
     line = built.line if isinstance(built, CompileFailure | Fault) else None
+    if unknown := _unknown_in_entry(spec.baseline, detail):
+        entry, word = unknown
+        raise BaselineError(
+            f"the kernel does not compile for {spec.device}: {word} in the entry {entry!r} is nothing that kernels see",
+            expected="numbers, and types, constants and macros of one meaning that stand in the file outside functions",
+            fix=f"write in entry what {word} stands for; if it is a macro, name it with defines in the contract, or -D",
+        )
     raise BaselineError(
         f"the kernel does not compile for {spec.device}:\n{first_error(detail)}",
         where=f"line {line}" if line else "",
         fix="correct the kernel, or name what it needs in the contract",
     )
+
+
+def _unknown_in_entry(candidate: Candidate, log: str) -> tuple[str, str] | None:
+    """The entry, and the word among its template arguments, that a compiler's first error says is not declared."""
+    told = _UNDECLARED.search(log)
+    if told is None or (not told["entries"] and told["word"] in {t.text for t in tokenize(candidate.source)}):
+        return None  # some other use of it may be meant
+    entries = (e for e in candidate.plan.entries if told["word"] in {t.text for t in tokenize(e.partition("<")[2])})
+    entry = next(entries, None)
+    return None if entry is None else (entry, told["word"])
+
+
+# NVRTC and the host's compiler say where they stand, nvcc what is undefined alone.
+_UNDECLARED = re.compile(
+    r"^(?P<entries>__nv_name_map|entries of the plan)?[^\n]*error: "
+    r"[^\n]*?(?:identifier|unknown type name) ['\"](?P<word>\w+)['\"]",
+    re.MULTILINE,
+)
 
 
 def first_error(log: str) -> str:

@@ -38,6 +38,8 @@ DEVICE_HEADERS: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = (
 )
 _DEVICE_NAMESPACES = frozenset({"cooperative_groups", "nvcuda", "wmma", "cute", "cutlass"})
 _LIMITS = "numeric_limits"
+# of std what device code may have constants of: numbers, and not the strings and containers of host code
+_NUMBERS_OF_STD = re.compile(r"u?int(_fast|_least)?\d+_t|u?int(ptr|max)_t|size_t|ptrdiff_t")
 _ALWAYS_FREE = frozenset({"define", "undef", "record", "alias"})
 
 
@@ -139,7 +141,7 @@ class _Closure:
                 return ()
             return item.names if item.head & self.device else ()
         if item.kind == "variable":
-            plain = "const" in item.head and ("std" not in item.uses or _LIMITS in item.uses)
+            plain = "const" in item.head and ("std" not in item.uses or _is_number_of_std(piece))
             return item.names if plain or item.head & self.device else ()
         if item.kind == "using":
             return item.names if "namespace" not in item.uses and "std" not in item.uses else ()
@@ -231,6 +233,12 @@ def _says_more(piece: Piece) -> bool:
     """Whether a kernel's declaration ahead of it says what its definition does not: a linkage, default arguments of a
     template. Others are left out: a kernel with one argument more would be another function beside them."""
     return piece.item.kind == "prototype" and bool(piece.item.head & {"template", "extern"})
+
+
+def _is_number_of_std(piece: Piece) -> bool:
+    """Whether a constant that names std is a number to device code: ``const std::size_t N``, or a type's limit."""
+    named = re.findall(r"\bstd\s*::\s*(\w+)", piece.text)
+    return _LIMITS in piece.item.uses or all(_NUMBERS_OF_STD.fullmatch(name) for name in named)
 
 
 def _header_needs(name: str) -> tuple[str, ...] | None:

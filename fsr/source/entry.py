@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from fsr.source.integers import integers
+from fsr.source.macros import expand, function_macros, macros
 from fsr.source.tokens import Token, close_angle, spelt, split_commas, tokenize
 
 
@@ -17,6 +20,18 @@ def spelt_out(entry: str, kernel: str) -> str:
     """An entry with all of its kernel's namespaces: ``ns::k<256>`` of ``k<256>`` and ``ns::k``."""
     at = entry.find("<")
     return kernel + (entry[at:] if at >= 0 else "")
+
+
+def without_macros(entry: str, text: str) -> str:
+    """An entry with what macros of a text stand for, those that have one meaning: ``k<256>`` of ``k<TPB>``. Compilers
+    look the names of an entry up where no macro is defined."""
+    at = entry.find("<")
+    if at < 0:
+        return entry
+    plain = {(m.name, m.body): m for m in macros(text) if m.params is None and m.body}
+    names, numbers = [name for name, _ in plain], integers(text)
+    known = {n: replace(m, body=str(numbers.get(n, m.body))) for (n, _), m in plain.items() if names.count(n) == 1}
+    return entry[:at] + expand(entry[at:], {**function_macros(text), **known})
 
 
 def beside(entry: str, name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fsr.errors import SourceError
 from fsr.source.cut import DeviceUnit, cut
-from fsr.source.entry import bare_name, spelt_out
+from fsr.source.entry import bare_name, spelt_out, without_macros
 from fsr.source.flattening import FlatKernel, Flattened, flattened, with_members_passed
 from fsr.source.given import with_given
 from fsr.source.launches import HostLaunch, find_launches
@@ -129,12 +129,12 @@ class KernelFile:
         return (primary or found)[0]
 
     def choose(self, entry: str | None) -> str:
-        """The entry to use: the one named, with its namespaces, or the only kernel there is.
+        """The entry to use: the one named, with its namespaces and macros written out, or the only kernel there is.
 
         Raises SourceError when there is no kernel, or there are several and none is named.
         """
         if entry is not None:
-            return spelt_out(entry, self.find(entry).qualified())
+            return self.written_out(spelt_out(entry, self.find(entry).qualified()))
         if not self.kernels:
             raise self._unknown(None)
         if len(self.kernels) > 1:
@@ -146,6 +146,11 @@ class KernelFile:
                 fix="name the kernel: entry in the contract, or --entry NAME",
             )
         return self.kernels[0]
+
+    def written_out(self, entry: str) -> str:
+        """An entry without the macros that this file, or who compiles it, defines."""
+        kinds = ("define", "variable", "record")  # macros, and what they may name
+        return without_macros(entry, "\n".join(p.text for p in self.pieces if p.item.kind in kinds))
 
     def _unknown(self, entry: str | None) -> SourceError:
         if not self.kernels:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 
+from fsr.source.form import Call, Name
 from fsr.source.tokens import tokenize
+from fsr.source.walk import Block, base_name, walk_exprs
 
 _DEFINED = re.compile(r"\b([A-Za-z_]\w*)\s*\(([^(){};]*&[^(){};]*)\)\s*(?:const\s*)?(?:noexcept\s*)?\{")
-_BY_REFERENCE = re.compile(r"^(?!.*\bconst\b)[\w:<>,\s]*\w[\w:<>,\s]*&\s*&?\s*\w*$", re.DOTALL)
+# A const before a star is of what a pointer points to: the pointer itself may change.
+_BY_REFERENCE = re.compile(r"^(?:.*\*|(?=[^&*]*\w))(?!.*\bconst\b)[\w:<>,\s]*&\s*&?\s*\w*$", re.DOTALL)
 _WORDS = frozenset(["if", "while", "for", "switch", "catch", "return"])
 
 
@@ -24,6 +27,13 @@ def by_reference(text: str) -> frozenset[str]:
         for n, parameter in enumerate(_separate(found[2]))
         if _BY_REFERENCE.match(parameter.split("=")[0].strip())
     )
+
+
+def given_by_reference(stmts: Block, known: frozenset[str]) -> frozenset[str]:
+    """The variables that calls in the statements may change; ``known``: what :func:`by_reference` gives."""
+    calls = ((e.callee.text, e.args) for e in walk_exprs(stmts) if isinstance(e, Call) and isinstance(e.callee, Name))
+    given = (a for name, args in calls for n, a in enumerate(args) if f"{name}({n}" in known)
+    return frozenset(base_name(a) or "" for a in given)
 
 
 def _separate(parameters: str) -> list[str]:

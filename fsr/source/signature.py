@@ -43,12 +43,13 @@ class Parameter:
 @dataclass(frozen=True, slots=True)
 class Signature:
     """A kernel as declared. ``template``: its template parameter names, with what the entry gives for them.
-    ``whole``: structures that could not be taken apart, and why."""
+    ``entry``: the expression that it was asked for by. ``whole``: structures that could not be taken apart, and why."""
 
     kernel: str
     params: tuple[Parameter, ...]
     template: tuple[tuple[str, str], ...]
     where: str
+    entry: str
     whole: tuple[tuple[str, str], ...] = ()
 
     def why_whole(self, name: str) -> str:
@@ -96,7 +97,7 @@ def signature(file: KernelFile, entry: str) -> Signature:
             fix="pass one pointer to what the parameters hold",
         )  # fmt: skip
     whole = tuple((p.name, why) for p in params if (why := file.why_not_flat(piece.qualified(), p.name)))
-    return Signature(piece.qualified(), params, tuple(bound.items()), piece.where, whole)
+    return Signature(piece.qualified(), params, tuple(bound.items()), piece.where, entry, whole)
 
 
 def _head(tokens: Sequence[Token]) -> Sequence[Token]:

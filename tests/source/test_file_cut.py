@@ -120,6 +120,32 @@ def test_a_constant_of_the_limits_of_a_type_is_kept(tmp_path, limits):
     assert isinstance(HostToolchain().compile(Candidate(cut, Plan((launch,)))), Image)
 
 
+@pytest.mark.parametrize(
+    "declared",
+    [
+        "const std::size_t N = 16;",
+        "static const std::size_t N = 16;",
+        "const ::std :: uint_fast8_t N{16};",
+        "std::size_t const N = sizeof(std::uint64_t) * 2;",
+        "namespace { const std::size_t N = 16; }",
+        "namespace sizes { static const std::int32_t N = 16; } using namespace sizes;",
+    ],
+)
+def test_a_constant_of_a_type_of_std_is_kept(tmp_path, declared):
+    path = tmp_path / "constant.cu"
+    path.write_text(
+        "#include <cstddef>\n#include <cstdint>\n#include <string>\n#include <vector>\n"
+        f'{declared}\nconst std::string name = "k";\nconst std::vector<std::size_t> sizes_of(4);\n'
+        "__global__ void k(int *x) { int name = N, sizes_of = 1; x[threadIdx.x] = name + sizes_of; }\n"
+    )
+    cut = KernelFile.read(path).cut("k").text
+    assert "16" in cut or "sizeof" in cut
+    assert "string" not in cut
+    assert "vector" not in cut
+    launch = Launch("k", ("1", "1", "1"), ("32", "1", "1"), "0", ())
+    assert isinstance(HostToolchain().compile(Candidate(cut, Plan((launch,)))), Image)
+
+
 def test_headers_are_kept_only_when_used():
     unit = KernelFile.read(FILES / "groups.cu").cut("group_sum")
     assert "<cooperative_groups.h>" in unit.text

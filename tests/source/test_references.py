@@ -27,6 +27,8 @@ __global__ void k(const float *x, float *y, float *z, int n) {
         ("__device__ float g(const float &x, float const& y, int k) { return x + y; }", set()),
         ("struct P { float v; };\n__device__ void h(std::pair<int, P> &p, int n = 2) { p.second.v = n; }", {"h(0"}),
         ("__device__ void m(float &&x) { x = 1; }", {"m(0"}),
+        ("__device__ void p(const float *&a, float *const &b, const int *const *&c) { a += 1; }", {"p(0", "p(2"}),
+        ("__device__ void q(const float *a, const float (*b)[4], int c) { }", set()),
         ("__global__ void k(int a, int b) { if (a & b) { a = 1; } while (a & 3) { a--; } }", set()),
         ("__device__ int mask(int a, int b) { return a & b; }", set()),
     ],

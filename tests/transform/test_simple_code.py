@@ -76,6 +76,14 @@ def test_restrict_stands_behind_a_constant_pointer(subject_from, apply_move, run
     runner.check(subject, changed, *SIZES)
 
 
+def test_a_pointer_that_a_function_takes_by_reference_keeps_its_type(subject_from, apply_move, runner):
+    taken = "__device__ void taken(const float *&p, int by) { p += by; }\n__global__"
+    subject = subject_from(rows("taken(x, 0);" + NORM).replace("__global__", taken))
+    changed = apply_move(Restrict(), subject, "@kernel")
+    assert "const float *x, const float *__restrict__ w, float *__restrict__ y" in changed.source
+    runner.check(subject, changed, *SIZES)
+
+
 @pytest.mark.parametrize(
     "use", ["float *p = w; p[0] = 1;", "atomicAdd(&w[0], 1.0f);", "w[row] = 2;", 'asm("" :: "l"(w));']
 )

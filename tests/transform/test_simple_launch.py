@@ -129,6 +129,44 @@ def test_a_grid_stride_loop_covers_everything(subject_from, apply_move, runner):
     runner.check(subject, small, {"n": 1500}, {"n": 1})
 
 
+TAKEN = """
+__device__ void taken(const float *&p, int by) { p += by; }
+#define AHEAD y[1]
+"""
+CHANGED = {
+    "pointers": "x += i; y += i; y[0] += 2 * x[0];",
+    "a number": "m = m / 2 + (x[i] > 0); y[i] += x[i] * m;",
+    "by a function": "taken(x, i); y[i] += 2 * x[0];",
+    "by another name": "int &left = n; left -= i; y[i] += left;",
+}
+
+
+@pytest.mark.parametrize("action", [GridStride, Coarsen, Vectorize])
+@pytest.mark.parametrize("body", CHANGED.values(), ids=CHANGED)
+def test_parameters_that_a_thread_changes_are_new_for_each_id(subject_from, apply_move, runner, action, body):
+    start = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; "
+    source = line(start + body, before=TAKEN).replace("int n)", "int n, int m)")
+    subject = subject_from(source.replace("// [launch]", '// m = {value = "n"}\n// [launch]'))
+    moves = list(action().moves(subject))
+    assert moves or action is Vectorize
+    for move in moves[:1]:
+        changed = apply_move(action(), subject, move.name)
+        fewer = dataclasses.replace(changed.plan.launches[0], grid=("2", "1", "1"))
+        if action is GridStride:
+            changed = dataclasses.replace(changed, plan=dataclasses.replace(changed.plan, launches=(fewer,)))
+        runner.check(subject, changed, {"n": 1500}, {"n": 1})
+
+
+@pytest.mark.parametrize(
+    "body", ["y += i; AHEAD += x[i];", "y += i; if (x[i] > 0) { float *y = 0; n = y == 0; } y[0] += n;"]
+)
+def test_parameters_whose_uses_cannot_be_told_keep_their_kernel(subject_from, body):
+    start = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; "
+    for action in (GridStride(), Coarsen()):
+        assert list(action.moves(subject_from(line(start + "y[i] += x[i];", before=TAKEN))))
+        assert not list(action.moves(subject_from(line(start + body, before=TAKEN))))
+
+
 A_QUARTER = """
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     const int more = n + 3, some = more / 4;

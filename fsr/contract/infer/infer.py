@@ -82,7 +82,7 @@ def _entry(file: KernelFile, entry: str | None) -> str:
         concrete = [e for e in launched if all(_concrete(a, known) for a in template_arguments(e))]
         if len(launched) == 1 and concrete:
             instance = concrete[0]
-            return bare_name(name) + instance[instance.index("<") :]
+            return file.written_out(bare_name(name) + instance[instance.index("<") :])
     return name
 
 

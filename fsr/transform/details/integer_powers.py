@@ -28,6 +28,7 @@ __device__ __forceinline__ auto fsr_power(T x) -> decltype(pow(x, 2.0f))
 }
 """
 _CALLS = ("pow", "powf")
+_BEFORE_VALUES = frozenset(["return", "else", "do"])  # words that no declaration has in front of a function's name
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +66,26 @@ def _powers(text: str) -> Iterator[tuple[int, int, str]]:
         comma, close = call
         base, exponent = text[tokens[at + 2].start : tokens[comma].start].strip(), tokens[comma + 1 : close]
         new = _product(base, "".join(t.text for t in exponent), single=tokens[at].text == "powf")
-        if new:
+        if new and not _in_helper(text, tokens[at].start):
             first = at - 2 if at > 1 and tokens[at - 1].text == "::" and tokens[at - 2].text == "std" else at
             yield tokens[first].start, tokens[close].end, new
             at = close
         at += 1
 
 
+def _in_helper(text: str, at: int) -> bool:
+    """Whether a place is in what an earlier move put in, which asks for the type that pow gives."""
+    begin = text.find(_HELPER.strip("\n"))
+    return begin >= 0 and begin <= at < begin + len(_HELPER)
+
+
 def _call(tokens: list[Token], at: int) -> tuple[int, int] | None:
     """Of a call of pow with two arguments the places of its comma and of its closing parenthesis."""
     if tokens[at].text not in _CALLS or at + 1 >= len(tokens) or tokens[at + 1].text != "(":
         return None
-    if at and (tokens[at - 1].text in (".", "->") or tokens[at - 1].kind == "name"):  # a method, a declaration
+    before = tokens[at - 1] if at else None
+    declared = before is not None and before.kind == "name" and before.text not in _BEFORE_VALUES
+    if declared or (before is not None and before.text in (".", "->")):  # or a method
         return None
     close = close_of(tokens, at + 1)
     given = [] if close is None else split_commas(tokens[at + 2 : close])

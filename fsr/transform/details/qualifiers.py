@@ -29,6 +29,7 @@ from fsr.source.form import (
     Unary,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
+from fsr.source.references import given_by_reference
 from fsr.source.walk import (
     Block,
     base_name,
@@ -72,7 +73,9 @@ class Restrict:
 
 def _qualified(target: Target) -> KernelForm:
     kernel = target.kernel
-    return replace(kernel, params=tuple(_param(kernel, p) for p in kernel.params))
+    # A function that takes a pointer itself by reference (``const float *&``) takes none with other qualifiers.
+    fixed = given_by_reference(kernel.body, kernel.by_reference)
+    return replace(kernel, params=tuple(p if p.name in fixed else _param(kernel, p) for p in kernel.params))
 
 
 def _param(kernel: KernelForm, param: Param) -> Param:

@@ -30,6 +30,7 @@ from fsr.source.form import (
     Unary,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts, rewrite, substitute, with_exprs
+from fsr.source.references import given_by_reference
 from fsr.source.walk import (
     Block,
     base_name,
@@ -173,19 +174,8 @@ class Parts:
 
     def _changes(self, s: Declare, stmts: Block) -> bool:
         """Whether statements may give a variable another value; what a pointer points to is none of it."""
-        changed = names_assigned(stmts) | self._by_reference(stmts)
+        changed = names_assigned(stmts) | given_by_reference(stmts, self.target.kernel.by_reference)
         return s.name in (changed if "*" in s.type and not s.dims else changed | names_changed(stmts))
-
-    def _by_reference(self, stmts: Block) -> frozenset[str]:
-        """Variables that functions of the file may change."""
-        known = self.target.kernel.by_reference
-        calls = (e for e in walk_exprs(stmts) if isinstance(e, Call) and isinstance(e.callee, Name))
-        return frozenset(
-            base_name(arg) or ""
-            for e in calls
-            for n, arg in enumerate(e.args)
-            if isinstance(e.callee, Name) and f"{e.callee.text}({n}" in known
-        )
 
     def _before_end(self, rest: list[Stmt]) -> Iterator[Stmt]:
         """The statements up to where the block meets, and a few more at most."""

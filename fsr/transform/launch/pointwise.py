@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fsr.analysis.definitions import stored
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.threads import AXES, GlobalId, global_ids, guard_of
 from fsr.source.form import (
@@ -30,14 +31,19 @@ from fsr.source.form import (
     conjunction,
 )  # fmt: skip
 from fsr.source.mapping import substitute
+from fsr.source.references import given_by_reference
 from fsr.source.walk import (
     BUILTINS,
+    Block,
     contains_barrier,
     contains_opaque,
     contains_return,
     contains_warp_wide,
+    fresh,
+    names_assigned,
     names_in,
     names_mentioned,
+    variables,
     walk_expr,
     walk_exprs,
     walk_stmts,
@@ -53,7 +59,8 @@ _WHOLE = frozenset(("const", "int", "unsigned", "long", "size_t"))
 class Pointwise:
     """``ids`` by axis; ``bounds``: for each id the exclusive bound as written and as a size expression;
     ``lead``: what stands before the guard other than the ids; ``core``: what runs under the guard, without the
-    guard, in which a return has become ``continue`` of a loop put around all of it."""
+    guard, in which a return has become ``continue`` of a loop put around all of it. Both together may run for one id
+    after another: of parameters that they change (``x += i``) they have copies of their own."""
 
     target: Target
     ids: dict[str, GlobalId]
@@ -110,7 +117,24 @@ def pointwise(target: Target) -> Pointwise | None:
         return None
     if not all(_covered(target, axis, text) for axis, (_, text) in sized.items()):
         return None
-    return Pointwise(target, ids, sized, lead, core)
+    parts = _with_own_parameters(target, lead, core)
+    return None if parts is None else Pointwise(target, ids, sized, *parts)
+
+
+def _with_own_parameters(target: Target, lead: Block, core: Block) -> tuple[Block, Block] | None:
+    """Lead and core with a copy, declared before all else, of each parameter that they change; None where uses of one
+    cannot be told: it is declared anew, or macros name it."""
+    body, kernel = (*lead, *core), target.kernel
+    referred = [s.init for s in walk_stmts(body) if isinstance(s, Declare) and "&" in s.type and s.init is not None]
+    pointers = {p.name for p in kernel.params if p.is_pointer}
+    changed = names_assigned(body) | given_by_reference(body, kernel.by_reference)
+    changed |= {name for init in referred for name in stored(init, pointers)}
+    own = {p.name: fresh(f"{p.name}_own", target.names) for p in kernel.params if p.name in changed}
+    if own.keys() & (kernel.macro_words | set(variables(body))):
+        return None
+    copies = [Declare(p.type, own[p.name], Name(p.name)) for p in kernel.params if p.name in own]
+    renaming: dict[str, Expr] = {name: Name(new) for name, new in own.items()}
+    return (*copies, *substitute(lead, renaming)), substitute(core, renaming)
 
 
 def _widths_fit(ids: dict[str, GlobalId], block: tuple[int, int, int]) -> bool:

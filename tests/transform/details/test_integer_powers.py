@@ -53,6 +53,38 @@ def test_powers_are_products(body: str, new: str, subject_from, runner) -> None:
     np.testing.assert_allclose(got, want, rtol=2e-6)
 
 
+OF_RECORDS = """struct P { float x, y; };
+__device__ inline float apart(const P *a, const P *b) { return powf(a->x - b->x, 2) + powf(a->y - b->y, 2); }
+__device__ float third(float a) { if (a < 1) return 0.5f; else return pow(a, 3); }
+__global__"""
+
+
+def test_a_power_that_a_function_returns_is_a_product_too_and_none_is_left(subject_from, runner) -> None:
+    body = "third(a) + apart(&p, &q)"
+    points = "float a = x[i]; P p = {a, 1}, q = {2, a};"
+    text = TEXT.replace("__global__", OF_RECORDS).replace("float a = x[i];", points)
+    subject = subject_from(text.replace("BODY", body))
+    (move,) = ACTION.moves(subject)
+    changed = ACTION.apply(subject, move)
+    assert "return fsr_power<2>((float)(a->x - b->x)) + fsr_power<2>((float)(a->y - b->y));" in changed.source
+    assert "else return fsr_power<3>(a);" in changed.source
+    assert not list(ACTION.moves(replace(subject, candidate=changed)))
+    want, got = (runner.outputs(c, subject.contract, {"n": 70})["y"] for c in (subject.candidate, changed))
+    np.testing.assert_allclose(got, want, rtol=2e-6)
+
+
+def test_powers_that_come_later_are_told_by_the_same_function(subject_from, runner) -> None:
+    subject = subject_from(TEXT.replace("BODY", "pow(pow(a, 2), 3)"))
+    changed = subject.candidate
+    for _ in range(2):  # of calls in one another's arguments the outer ones first
+        (move,) = ACTION.moves(replace(subject, candidate=changed))
+        changed = ACTION.apply(replace(subject, candidate=changed), move)
+    assert changed.source.count("fsr_power(T x) -> decltype(pow(x, 2.0f))") == 1
+    assert "fsr_power<3>(fsr_power<2>(a))" in changed.source
+    want, got = (runner.outputs(c, subject.contract, {"n": 70})["y"] for c in (subject.candidate, changed))
+    np.testing.assert_allclose(got, want, rtol=2e-6)
+
+
 @pytest.mark.parametrize(
     "body", ["pow(a, 2.5f)", "pow(a, i)", "pow(2, a)", "a", "pow(a, 9)", "pow(a, -1)", "t.pow(a, 2)"]
 )
