@@ -25,24 +25,29 @@ from fsr.source.names import reached, words
 from fsr.source.rewrite import definition
 from fsr.source.tokens import skeleton, tokenize
 from fsr.source.walk import contains_warp_wide, nodes
+from fsr.transform.launch.strided_blocks import goes_in_strides
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import always
+from fsr.transform.target import target_for
 
 _WARP, _ENOUGH = 32, 128  # threads: fewer leave lanes idle, or a multiprocessor too few warps
 _SIDES = (8, 16, 32)
 _LINES = (32, 64, 128, 256, 512, 1024)
 _GAIN, _MOST_GAIN = 1.1, 4.0
+_LARGE, _STRIDED_GAIN = 256, 1.5
 _MOST = 4  # sizes that are offered
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """A constant and the launches of the kernels that name it. ``span``: of the number in the source, in bytes."""
+    """A constant and the launches of the kernels that name it. ``span``: of the number in the source, in bytes;
+    ``strided``: blocks go through something of their own in strides of it, and there are as many with another one."""
 
     name: str
     value: int
     span: tuple[int, int]
     positions: tuple[int, ...]
+    strided: bool
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class TileSize:
 
 def _gain(subject: Subject, tile: _Tile, value: int) -> float:
     """More where blocks had less than a few warps."""
+    if tile.strided and tile.value > _LARGE >= value:
+        return _STRIDED_GAIN  # trees of fewer levels, and barriers for fewer warps
     launch = subject.candidate.plan.launches[tile.positions[0]]
     before = math.prod(int(b) for b in launch.block)
     after = math.prod(int(b) for b in _block(launch, tile.value, value) or launch.block)
@@ -108,9 +115,10 @@ def _found(subject: Subject) -> Iterator[_Tile]:
         others = (n for n, v in fixed.items() if v == value and n != name and n in named)
         alike = any(not _leads_to(source, n, name) for n in others)
         tied = all(_places_blocks(subject, k, name) for k in using)
-        if positions and tied and not alike and not any(_literally(subject, k, value) for k in using):
+        strided = not tied and all(_goes_in_strides(subject, k, name) for k in using)
+        if positions and (tied or strided) and not alike and not any(_literally(subject, k, value) for k in using):
             first = len(source[:start].encode())
-            yield _Tile(name, value, (first, first + len(text)), positions)
+            yield _Tile(name, value, (first, first + len(text)), positions, strided)
 
 
 _MACRO = re.compile(r"#[ \t]*define[ \t]+(\w+)[ \t]+(\d+)[ \t]*(?://.*|/\*.*\*/[ \t]*)?")
@@ -160,6 +168,11 @@ def _places_blocks(subject: Subject, kernel: str, name: str) -> bool:
     return False
 
 
+def _goes_in_strides(subject: Subject, kernel: str, name: str) -> bool:
+    target = target_for(subject, subject.kernels[kernel])
+    return target is not None and goes_in_strides(target, name)
+
+
 def _literally(subject: Subject, kernel: str, value: int) -> bool:
     """Whether a kernel has the number itself, too, which would have to change as well; or lanes decide on it."""
     form, source = subject.kernels[kernel], subject.candidate.source
@@ -175,7 +188,7 @@ def _made(subject: Subject, tile: _Tile, value: int) -> Candidate | None:
     old = subject.candidate
     launches = list(old.plan.launches)
     for at in tile.positions:
-        made = _follows(subject, launches[at], tile.value, value)
+        made = _follows(subject, launches[at], tile, value)
         if made is None or not _within_bounds(subject, made):
             return None
         launches[at] = made
@@ -196,10 +209,13 @@ def _block(launch: Launch, old: int, new: int) -> tuple[str, str, str] | None:
     return (x, y, z) if threads <= MAX_THREADS and (threads >= _WARP or new > old) else None
 
 
-def _follows(subject: Subject, launch: Launch, old: int, new: int) -> Launch | None:
-    block = _block(launch, old, new)
+def _follows(subject: Subject, launch: Launch, tile: _Tile, new: int) -> Launch | None:
+    old, block = tile.value, _block(launch, tile.value, new)
     if block is None or launch.shared_bytes.strip() != "0":
         return None
+    if tile.strided:
+        apart = not re.search(rf"\b{old}\b", " ".join(launch.grid))  # blocks that are counted by threads are others
+        return replace(launch, block=block) if apart and launch.block == (str(old), "1", "1") else None
     grid = [
         _extent(subject, text, old, new) if after != before.strip() else _left(text, old, before)
         for text, before, after in zip(launch.grid, launch.block, block, strict=True)

@@ -1,0 +1,62 @@
+"""Kernels whose blocks go through something of their own in strides: a row a block, ``for (j = threadIdx.x; j < n;
+j += THREADS)``. With another number of threads the blocks stay as many, and loops go round as often as it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fsr.analysis.macros import expanded
+from fsr.source.form import Binary, Expr, For, If, Index, Member, Name, Ternary, While
+from fsr.source.walk import base_name, identifiers, integer, names_assigned, walk_expr, walk_exprs, walk_stmts
+from fsr.transform.target import Target
+
+_THREAD = frozenset({"threadIdx.x"})
+_FEW = 32  # threads that every block has
+_ORDERED = frozenset({"<", "<=", ">", ">="})
+
+
+def goes_in_strides(target: Target, constant: str) -> bool:
+    """Whether threads reach buffers by loops in strides of the constant alone, or all alike, and nothing takes a thread
+    for an element because there happen to be as many. Float sums come in another order."""
+    kernel = expanded(target.kernel, target.source)
+    loops = [s for s in walk_stmts(kernel.body) if isinstance(s, For)]
+    if target.exact or not any(_strides(loop, target, constant) for loop in loops):
+        return False
+    buffers = {p.name for p in kernel.params if p.is_pointer}
+    return not any(_by_thread(e, buffers, target) for e in walk_exprs(kernel.body)) and all(
+        _asks_few(test, target, constant) for test in _tests(target)
+    )
+
+
+def _strides(loop: For, target: Target, constant: str) -> bool:
+    step = loop.step in (Name(constant), Member(Name("blockDim"), "x"))
+    start = target.known.poly(loop.start).coefficient("threadIdx.x")
+    return step and start is not None and start.value == 1
+
+
+def _by_thread(e: Expr, buffers: set[str], target: Target) -> bool:
+    """Whether an element of a buffer is a thread's by its number."""
+    if not isinstance(e, Index) or base_name(e) not in buffers:
+        return False
+    return target.known.poly(e.index).depends_on(_THREAD)
+
+
+def _tests(target: Target) -> Iterator[Expr]:
+    for s in walk_stmts(target.kernel.body):
+        if isinstance(s, If | While):
+            yield s.test
+    for e in walk_exprs(target.kernel.body):
+        if isinstance(e, Ternary):
+            yield e.test
+
+
+def _asks_few(test: Expr, target: Target, constant: str) -> bool:
+    """Whether a test of a thread's number holds it against few threads, or against what follows from the constant."""
+    changed = names_assigned(target.kernel.body) | {s.var for s in walk_stmts(target.kernel.body) if isinstance(s, For)}
+    for e in (e for e in walk_expr(test) if isinstance(e, Binary) and e.op in _ORDERED):
+        sides = [x for x in (e.left, e.right) if target.known.poly(x).depends_on(_THREAD)]
+        for other in (x for x in (e.left, e.right) if sides and x not in sides):
+            few = (integer(other) or _FEW + 1) <= _FEW
+            if not few and not identifiers(other) & {constant, *changed, "blockDim"}:
+                return False
+    return True
