@@ -29,6 +29,7 @@ from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.sorting_network import SortingNetwork
+from fsr.transform.details.specialised_values import SpecialisedValues
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.evaluated.action import PartialEvaluation
 from fsr.transform.fewer.action import FewerBlocks
@@ -80,12 +81,11 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
     MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(),
-    GuardInsertion(), SharedTables(),
-    SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(),
-    PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(),
-    ShuffleTrees(), FastMath(), FixedValues(), FloatLiterals(), IntegerPowers(), CompareRemainders(), Reciprocal(),
-    Unroll(),
-    UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    GuardInsertion(), SharedTables(), SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(),
+    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(),
+    InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(),
+    FloatLiterals(), IntegerPowers(), CompareRemainders(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
+    CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

@@ -69,9 +69,9 @@ class FixedValues:
             if not numbers:
                 continue
             body = _with(target, numbers)
-            gain = _GAINS[_counts(target.kernel.body, frozenset(numbers))]
+            gain = _GAINS[counts(target.kernel.body, frozenset(numbers))]
             yield Move(self.name, target.region, (("loops", "kept"),), gain)
-            if _whole(body, target) != body:
+            if unrolled(body, target) != body:
                 yield Move(self.name, target.region, (("loops", "whole"),), _WHOLE_GAIN)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
@@ -79,7 +79,7 @@ class FixedValues:
         target = target_of(subject, move)
         body = _with(target, _numbers(target))
         if move.param("loops") == "whole":
-            body = _whole(body, target)
+            body = unrolled(body, target)
         return rewritten(target, move, replace(target.kernel, body=body))
 
 
@@ -98,7 +98,7 @@ def _numbers(target: Target) -> dict[str, Expr]:
     for param in target.kernel.params:
         value = None if param.is_pointer or "&" in param.type else _value(target, param)
         if value is not None and param.name in read and param.name not in own:
-            number = _typed(param, value, target)
+            number = typed(param, value, target)
             if number is not None:
                 found[param.name] = number
     return found
@@ -126,7 +126,7 @@ def always(contract: Contract, text: str) -> int | None:
         return None
 
 
-def _typed(param: Param, value: int, target: Target) -> Expr | None:
+def typed(param: Param, value: int, target: Target) -> Expr | None:
     """A number of a parameter's type; None for types that are no integers."""
     type_ = resolved(param.type.removeprefix("const "), target.aliases)
     if type_ == "bool" and value in (0, 1):
@@ -145,7 +145,7 @@ def _with(target: Target, numbers: Mapping[str, Expr]) -> Block:
     return substitute(target.kernel.body, numbers)
 
 
-def _counts(body: Block, numbers: frozenset[str]) -> bool:
+def counts(body: Block, numbers: frozenset[str]) -> bool:
     """Whether one of them says how long a loop is, or what is divided by."""
     heads = (e for s in walk_stmts(body) if isinstance(s, For | While) for e in _head(s))
     divisors = (e.right for e in walk_exprs(body) if isinstance(e, Binary) and e.op in ("/", "%"))
@@ -159,7 +159,7 @@ def _head(s: For | While) -> tuple[Expr, ...]:
 # ---------------------------------------------------------------- loops
 
 
-def _whole(body: Block, target: Target) -> Block:
+def unrolled(body: Block, target: Target) -> Block:
     """The statements with a pragma on every loop of constant length that has none, where that makes not too many."""
     found = _Counted(dict(target.constants))
     if found.statements(body, found.constants) > _MOST_STATEMENTS:
