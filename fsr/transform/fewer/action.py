@@ -18,6 +18,7 @@ from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Comment, Declare, Expr, For, Literal, Member, Name, Param, Stmt
 from fsr.source.mapping import substitute
 from fsr.source.walk import Block, fresh, names_mentioned, variables
+from fsr.transform.fewer.partials import by_block, partial_results, told_of_fewer
 from fsr.transform.fewer.parts import Parts, is_positive, more
 from fsr.transform.fewer.values import FOLDED, Value
 from fsr.transform.launch.told_ids import with_ids
@@ -28,6 +29,7 @@ from fsr.transform.target import Target, target_of, targets
 
 ROUNDS = (1, 2, 4)  # how many times over the grid fills the GPU at full occupancy
 EACH = (4, 16)  # blocks of before that one goes through
+_USUAL = ("sum", "max", "min")
 _MOST_TRIED = 64  # ways in which values may be folded
 _LEAST = 2  # blocks of before for one, so that it is worth while
 _MOST_GAIN, _STEP = 2.5, 0.02
@@ -107,7 +109,9 @@ class FewerBlocks:
         def launch(one: Launch) -> Launch:
             return replace(one, grid=along(one.grid, found.axis, grid), args=(*one.args, *args))
 
-        return rewritten(target, move, made, launch=launch)
+        changed = rewritten(target, move, made, launch=launch)
+        left = frozenset(target.passed[p] for p in found.parts.partial)
+        return told_of_fewer(changed, target, left, found.blocks, grid) if left else changed
 
     def _of(self, subject: Subject, target: Target) -> _Found | None:
         return subject.once((self.name, target.region), lambda: _found(target))
@@ -132,9 +136,7 @@ def _grid(found: _Found, key: str, count: int) -> str:
 
 def _found(target: Target) -> _Found | None:
     """The kernel in parts; along the axis with the most blocks that it can be."""
-    if target.threads is None or not any(
-        f"atomic{op}" in target.source for op in ("Add", "Sub", "M", "And", "Or", "X")
-    ):
+    if target.threads is None:
         return None
     if hides_names(target.kernel, target.source):
         target = replace(target, kernel=expanded(target.kernel, target.source))
@@ -143,28 +145,38 @@ def _found(target: Target) -> _Found | None:
     extents = zip(AXES, target.launch.grid, strict=True)
     sized = [(largest_timed(target.contract, g) or 0, axis) for axis, g in extents if g != "1"]
     for _, axis in sorted(sized, reverse=True):
-        most = largest(target.contract, target.launch.grid[AXES.index(axis)])
-        found = _along(target, axis) if most is not None and most <= INT_LIMIT else None
+        blocks = target.launch.grid[AXES.index(axis)]
+        most = largest(target.contract, blocks)
+        partial = partial_results(target, blocks) if len(sized) == 1 else frozenset[str]()
+        if not partial and not _adds(target.source):
+            continue
+        read = by_block(target, partial, axis) if partial else target
+        found = _along(read, axis, partial) if most is not None and most <= INT_LIMIT else None
         if found is not None:
             return found
     return None
 
 
-def _folds(target: Target) -> list[str]:
-    """The operations of which the file has atomics."""
+def _adds(source: str) -> bool:
+    return any(f"atomic{op}" in source for op in ("Add", "Sub", "M", "And", "Or", "X"))
+
+
+def _folds(target: Target, partial: frozenset[str]) -> list[str]:
+    """The operations of which the file has atomics; the usual ones where results are left to another launch."""
     by = {**BY_ATOMIC, "atomicCAS": "max"}
-    return list(dict.fromkeys(fold for operation, fold in by.items() if f"{operation}(" in target.source))
+    named = [fold for operation, fold in by.items() if f"{operation}(" in target.source]
+    return list(dict.fromkeys([*named, *(_USUAL if partial else ())]))
 
 
-def _ways(target: Target, count: int) -> Iterator[tuple[str, ...]]:
+def _ways(target: Target, count: int, partial: frozenset[str]) -> Iterator[tuple[str, ...]]:
     """How so many values may be folded, alike first."""
-    known = [*_folds(target), *(["min"] if "atomicCAS(" in target.source else [])]
+    known = [*_folds(target, partial), *(["min"] if "atomicCAS(" in target.source else [])]
     alike = [(fold,) * count for fold in known]
     return iter(dict.fromkeys((*alike, *islice(product(known, repeat=count), _MOST_TRIED))))
 
 
-def _along(target: Target, axis: str) -> _Found | None:
-    parts = Parts(target, axis)
+def _along(target: Target, axis: str, partial: frozenset[str]) -> _Found | None:
+    parts = Parts(target, axis, partial)
     if not parts.cut():
         return None
     parts.take_arguments()
@@ -179,7 +191,7 @@ def _along(target: Target, axis: str) -> _Found | None:
     ):
         return None
     own = tuple(parts.points)
-    for folds in _ways(target, len(handed)):
+    for folds in _ways(target, len(handed), partial):
         leaves = tuple(
             _Leaf(s.name, s.name, type_, fold, fold == "max" and is_positive(s.name, own))
             for s, type_, fold in zip(handed, types, folds, strict=True)

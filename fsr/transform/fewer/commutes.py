@@ -23,8 +23,10 @@ from fsr.source.form import (
     ExprStmt,
     For,
     If,
+    Index,
     Jump,
     KernelForm,
+    Member,
     Name,
     OpaqueExpr,
     Return,
@@ -46,11 +48,12 @@ _MIRRORED = {"<": "max", "<=": "max", ">": "min", ">=": "min"}  # if (a < b) a =
 @dataclass
 class Commutes(Expressions):
     """``axis``: of the grid, along which blocks are taken together; ``read_only``: parameters whose memory the kernel
-    does not write."""
+    does not write; ``partial``: those behind which each block has a place, for what a later launch folds."""
 
     target: Target
     axis: str
     read_only: frozenset[str]
+    partial: frozenset[str] = frozenset()
     held: dict[str, Value] = field(default_factory=dict)
     added: set[str] = field(default_factory=set)  # parameters to whose memory leaves go
     depth: int = 0
@@ -181,6 +184,12 @@ class Commutes(Expressions):
         if isinstance(target, Name) and target.text in env and not env[target.text].variable:
             self._set(target.text, new, env)
             return
+        if (left := self._left_to_others(target)) and op == "=":
+            if new.kind == "leaves":
+                self.added.add(left)
+            elif new.kind != "unset" or self.last:
+                raise UnknownError
+            return
         place = self.place(target, env)
         if isinstance(place, str):  # an array of the thread's own
             self._set(place, new, env)
@@ -188,6 +197,13 @@ class Commutes(Expressions):
             raise UnknownError
         else:
             self.store(place, new)
+
+    def _left_to_others(self, target: Expr) -> str:
+        """The parameter behind which a place is the block's own; '' where it is none."""
+        match target:
+            case Index(Name(name), Member(Name("blockIdx"), axis)) if name in self.partial and axis == self.axis:
+                return name
+        return ""
 
     def store(self, place: Value, value: Value) -> None:
         """Put a value into shared memory."""

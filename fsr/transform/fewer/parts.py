@@ -74,10 +74,12 @@ class Gathered:
 @dataclass
 class Parts:
     """``lead`` is done once, ``points`` for each point, ``end`` by the block. ``own``: elements of shared memory that a
-    thread has for itself before the block meets, as variables with what they are stored to."""
+    thread has for itself before the block meets, as variables with what they are stored to; ``partial``: see Commutes.
+    """
 
     target: Target
     axis: str
+    partial: frozenset[str] = frozenset()
     lead: list[Stmt] = field(default_factory=list)
     points: list[Stmt] = field(default_factory=list)
     end: list[Stmt] = field(default_factory=list)
@@ -96,7 +98,7 @@ class Parts:
             p for p in unwritten if not any(self.target.may_alias(p, w) for w in pointers & written)
         )
         # What is read in front of all points is the same for every block, or blocks would race.
-        self.commutes = Commutes(self.target, self.axis, frozenset(pointers))
+        self.commutes = Commutes(self.target, self.axis, frozenset(pointers), self.partial)
         self.values: Frame = values_of(kernel, self.target.aliases)
 
     def fresh(self, wanted: str) -> str:
