@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.launch.tile_size import TileSize
 
 SIZES = [{"n": 1, "m": 1}, {"n": 3, "m": 70}, {"n": 5, "m": 700}]
@@ -75,3 +76,55 @@ def test_a_block_keeps_its_threads_where_something_hangs_on_them(old: str, new: 
     if "j = 0" in new:
         text = text.replace("j = threadIdx.x", "j = 0")
     assert not list(TileSize().moves(subject_from(text)))
+
+
+ROWS = (
+    MOST[: MOST.index("#define")].replace("block = 512", "block = 128").replace('"most"', '"rows"')
+    + """
+__device__ int most_of_block(int v)
+{
+    __shared__ int held[32];
+    for (int d = 16; d > 0; d /= 2) v = max(v, __shfl_xor_sync(~0u, v, d));
+    if (threadIdx.x % 32 == 0) held[threadIdx.x / 32] = v;
+    __syncthreads();
+    v = threadIdx.x < blockDim.x / 32 ? held[threadIdx.x] : -2000000;
+    for (int d = 16; d > 0; d /= 2) v = max(v, __shfl_xor_sync(~0u, v, d));
+    return v;
+}
+__global__ void rows(const int *x, int *y, int *z, int m)
+{
+    const int row = blockIdx.x, stride = blockDim.x;
+    const int *own = x + row * m;
+    int v = -2000000;
+    for (int j = threadIdx.x; j < m; j += stride) v = max(v, own[j]);
+    v = most_of_block(v);
+    if (threadIdx.x == 0) y[row] = v;
+    for (int j = threadIdx.x; j < m; j += stride) z[row * m + j] -= own[j];
+}
+"""
+)
+
+
+def test_blocks_that_ask_how_many_they_are_get_other_sizes(subject_from, runner) -> None:
+    subject, action = subject_from(ROWS), BlockSize()
+    moves = list(action.moves(subject))
+    assert {int(m.param("threads")) for m in moves} == {64, 256, 512, 1024}
+    for move in moves:
+        runner.check(subject, action.apply(subject, move), *SIZES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        ("int v = -2000000;", "__shared__ int room[256]; room[threadIdx.x] = 0; int v = -2000000;", {64, 256}),
+        ("own[j];", "own[j] + own[threadIdx.x] * 0;", set()),
+        ("own = x + row * m", "own = x + row * m + threadIdx.x * 0 + threadIdx.x / blockDim.x", set()),
+        ("stride = blockDim.x", "stride = 128", set()),
+        ("v = most_of_block(v);", "v = most_of_block(v); atomicMax(y + threadIdx.x / 128, v);", set()),
+        ('grid = "n"', 'grid = "ceil_div(n * 128, 128)"', set()),
+    ],
+    ids=["room", "a thread an element", "a pointer of its own", "the number", "by thread", "other blocks"],
+)
+def test_and_none_where_threads_are_counted_on(old: str, new: str, left: set[int], subject_from) -> None:
+    assert old in ROWS
+    assert {int(m.param("threads")) for m in BlockSize().moves(subject_from(ROWS.replace(old, new)))} == left

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from math import prod
 
 from fsr.analysis.threads import AXES
 from fsr.expressions import divisors, rescaled, with_divisors
 from fsr.records import Candidate, Launch
 from fsr.source.form import Declare, KernelForm, Stmt
+from fsr.source.walk import walk_stmts
 from fsr.transform.launch.pointwise import Pointwise, id_declarations, pointwise, pointwise_targets
+from fsr.transform.launch.strided_blocks import goes_in_strides
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of
@@ -18,6 +21,7 @@ from fsr.transform.target import Target, target_of
 LINES = (64, 128, 256, 512, 1024)
 BAKED = (128, 256, 512, 1024)  # for kernels with the size as a constant: what tree reductions can take
 GAIN = 1.1
+_WARPS = 32  # that a block may have
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,9 @@ class BlockSize:
                 for size in LINES if set(point.ids) == {"x"} else ():
                     if size != target.threads:
                         yield Move(self.name, target.region, (("threads", size),), GAIN)
+            elif sizes := _strided(target):
+                for size in sizes:
+                    yield Move(self.name, target.region, (("threads", size),), GAIN)
             elif _template_position(target) is not None and not target.exact:
                 for size in BAKED:
                     if size != target.threads:
@@ -46,6 +53,9 @@ class BlockSize:
         size = int(move.param("threads"))
         point = pointwise(target)
         if point is None:
+            if size in _strided(target):
+                changed = _bounded(target.kernel, size)
+                return rewritten(target, move, changed, launch=lambda one: replace(one, block=(str(size), "1", "1")))
             position = _template_position(target)
             assert position is not None
             return rewritten(
@@ -75,6 +85,31 @@ def _plain(point: Pointwise) -> tuple[Stmt, ...]:
 def _bounded(kernel: KernelForm, threads: int) -> KernelForm:
     """The kernel with its launch bound, if it has one, set to the new number of threads."""
     return replace(kernel, launch_bounds=(str(threads),)) if kernel.launch_bounds else kernel
+
+
+def _strided(target: Target) -> list[int]:
+    """Other numbers of threads for blocks that go through something of their own in strides of ``blockDim``: those that
+    what the block shares has room for."""
+    threads = target.row_threads
+    if threads is None or any(re.search(rf"\b{threads}\b", g) for g in target.launch.grid):
+        return []
+    if re.search(rf"'{threads}[uU]?[lL]*'", str(target.kernel.body)) or not goes_in_strides(target, "blockDim"):
+        return []
+    shared = [s for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and "__shared__" in s.qualifiers]
+    room = min((_extent(s, target) for s in shared if s.dims and not _of_warps(s, target)), default=LINES[-1])
+    room = min(room, threads) if target.launch.shared_bytes != "0" else room
+    return [size for size in LINES if size != threads and size <= room]
+
+
+def _extent(array: Declare, target: Target) -> int:
+    """Elements of a shared array; 0 where that is no number."""
+    extents = [target.known.poly(d, target.numbers).value or 0 for d in array.dims]
+    return prod(extents)
+
+
+def _of_warps(array: Declare, target: Target) -> bool:
+    """Whether an array has an element for each warp that a block may have."""
+    return _extent(array, target) == _WARPS
 
 
 def _template_position(target: Target) -> int | None:

@@ -3,10 +3,11 @@ j += THREADS)``. With another number of threads the blocks stay as many, and loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from fsr.analysis.functions import thread_aware
 from fsr.analysis.macros import expanded
-from fsr.source.form import Binary, Expr, For, If, Index, Member, Name, Ternary, While
+from fsr.source.form import Binary, Call, Declare, Expr, For, If, Index, Member, Name, Ternary, While
 from fsr.source.walk import base_name, identifiers, integer, names_assigned, walk_expr, walk_exprs, walk_stmts
 from fsr.transform.target import Target
 
@@ -22,23 +23,28 @@ def goes_in_strides(target: Target, constant: str) -> bool:
     loops = [s for s in walk_stmts(kernel.body) if isinstance(s, For)]
     if target.exact or not any(_strides(loop, target, constant) for loop in loops):
         return False
-    buffers = {p.name for p in kernel.params if p.is_pointer}
-    return not any(_by_thread(e, buffers, target) for e in walk_exprs(kernel.body)) and all(
+    pointers = {d.name for d in walk_stmts(kernel.body) if isinstance(d, Declare) and "*" in d.type and not d.dims}
+    buffers = pointers | {p.name for p in kernel.params if p.is_pointer}
+    aware = thread_aware(target.source)
+    return not any(_by_thread(e, buffers, target, aware) for e in walk_exprs(kernel.body)) and all(
         _asks_few(test, target, constant) for test in _tests(target)
     )
 
 
 def _strides(loop: For, target: Target, constant: str) -> bool:
-    step = loop.step in (Name(constant), Member(Name("blockDim"), "x"))
+    step = target.known.expand(loop.step) in (Name(constant), Member(Name("blockDim"), "x"))
     start = target.known.poly(loop.start).coefficient("threadIdx.x")
     return step and start is not None and start.value == 1
 
 
-def _by_thread(e: Expr, buffers: set[str], target: Target) -> bool:
-    """Whether an element of a buffer is a thread's by its number."""
-    if not isinstance(e, Index) or base_name(e) not in buffers:
-        return False
-    return target.known.poly(e.index).depends_on(_THREAD)
+def _by_thread(e: Expr, buffers: Collection[str], target: Target, aware: Collection[str]) -> bool:
+    """Whether an element of a buffer is a thread's by its number, or may be in a function that looks at it."""
+    match e:
+        case Index(base, place) | Binary("+" | "-", base, place):
+            return base_name(base) in buffers and target.known.poly(place).depends_on(_THREAD)
+        case Call(Name(name), args):
+            return name in aware and any(base_name(arg) in buffers for arg in args)
+    return False
 
 
 def _tests(target: Target) -> Iterator[Expr]:
