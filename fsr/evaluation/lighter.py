@@ -7,6 +7,7 @@ on an order, and nearly all else, shows at half the size as well, as long as sev
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from fsr.contract.model import Contract
@@ -42,11 +43,18 @@ class Lighter:
         """The case, or the same at the largest of its halves that should not take long, if time is a share of elements
         at the most, and still is launched in several blocks if it was. A size that a candidate names, and one at which
         buffers lie apart, is what it is."""
+        return self._less(case, lambda one: self.seconds(one) >= self.long_s)
+
+    def fewer(self, case: Case, threads: int) -> Case:
+        """The case, or the same at the largest of its halves that is launched with no more threads, as above."""
+        return self._less(case, lambda one: self._threads(one) > threads)
+
+    def _less(self, case: Case, too_much: Callable[[Case], bool]) -> Case:
         if case.kind is CaseKind.NAMED or case.apart:
             return case
         vectors, found = case.sizes == divisible(self.contract, case), case
         several = self._in_several_blocks(case)
-        while self.seconds(found) >= self.long_s:
+        while too_much(found):
             less = halved(self.contract, found.size_map())
             if less is None:
                 break
@@ -64,6 +72,9 @@ class Lighter:
         count = elements(self.contract, sizes)
         known = [(s, elements(self.contract, k)) for k, s in self._long if _comparable(sizes, k)]
         return max((seconds * count / of for seconds, of in known), default=0.0)
+
+    def _threads(self, case: Case) -> int:
+        return sum(math.prod(x.grid) * math.prod(x.block) for x in launched(self.contract, self.plan, case))
 
     def _in_several_blocks(self, case: Case) -> bool:
         return any(math.prod(launch.grid) > 1 for launch in launched(self.contract, self.plan, case))

@@ -75,3 +75,14 @@ def test_sizes_that_are_the_point_of_a_case_stay(pace: Lighter, more: dict[str, 
     named = case(4001, 4001, **more)
     pace.took(named, 10 * LONG_S)
     assert pace.smaller(named) is named
+
+
+def test_threads_are_fewer_at_smaller_sizes_in_several_blocks_still(pace: Lighter) -> None:
+    large = case(300, 4001)
+    assert pace.fewer(large, 4096) is large
+    sizes = pace.fewer(large, 1000).size_map()
+    assert sizes["n"] <= 300
+    assert 500 < sizes["m"] <= 1000  # in whole blocks of 64
+    assert 64 < pace.fewer(large, 1).size_map()["m"] <= 256  # two blocks at the least
+    named = case(300, 4001, kind=CaseKind.NAMED)
+    assert pace.fewer(named, 1000) is named

@@ -63,16 +63,18 @@ def test_any_number_of_threads_goes_through_a_row(subject_from, runner) -> None:
         ("if (thread == 0) y", "if (thread < m) z[row * m + thread] = 1; if (thread == 0) y"),
         ("held[thread] = own;", "held[thread] = own; if (thread < 400) held[thread] += 1;"),
         ("j += THREADS", "j += 512"),
+        ("own = max(own, x[row * m + j]);", "if (x[row * m + j] > own) { own = x[row * m + j]; at = j; }"),
         ("for (long long j = thread;", "for (long long j = 0;"),
         ('grid = "n"', 'grid = "ceil_div(n * m, 512)"'),
         ("block = 512", "block = [256, 2]"),
         ("// [launch]", "// [tolerance]\n// exact = true\n// [launch]"),
     ],
-    ids=["a thread an element", "asks many", "the number", "no stride", "other blocks", "two axes", "exact"],
+    ids=["a thread an element", "asks many", "the number", "places", "no stride", "other blocks", "two axes", "exact"],
 )
 def test_a_block_keeps_its_threads_where_something_hangs_on_them(old: str, new: str, subject_from) -> None:
     assert old in MOST
     text = MOST.replace(old, new)
+    text = text.replace("int own =", "int at = 0, own =").replace("held[thread] = own;", "held[thread] = own + at % 2;")
     if "j = 0" in new:
         text = text.replace("j = threadIdx.x", "j = 0")
     assert not list(TileSize().moves(subject_from(text)))

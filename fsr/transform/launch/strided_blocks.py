@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.macros import expanded
-from fsr.source.form import Binary, Call, Declare, Expr, For, If, Index, Member, Name, Ternary, While
+from fsr.source.form import Assign, Binary, Call, Declare, Expr, For, If, Index, Member, Name, Ternary, While
 from fsr.source.walk import base_name, identifiers, integer, names_assigned, walk_expr, walk_exprs, walk_stmts
 from fsr.transform.target import Target
 
@@ -21,7 +21,8 @@ def goes_in_strides(target: Target, constant: str) -> bool:
     for an element because there happen to be as many. Float sums come in another order."""
     kernel = expanded(target.kernel, target.source)
     loops = [s for s in walk_stmts(kernel.body) if isinstance(s, For)]
-    if target.exact or not any(_strides(loop, target, constant) for loop in loops):
+    strided = [loop for loop in loops if _strides(loop, target, constant)]
+    if target.exact or not strided or any(map(_keeps_places, strided)):
         return False
     pointers = {d.name for d in walk_stmts(kernel.body) if isinstance(d, Declare) and "*" in d.type and not d.dims}
     buffers = pointers | {p.name for p in kernel.params if p.is_pointer}
@@ -35,6 +36,16 @@ def _strides(loop: For, target: Target, constant: str) -> bool:
     step = target.known.expand(loop.step) in (Name(constant), Member(Name("blockDim"), "x"))
     start = target.known.poly(loop.start).coefficient("threadIdx.x")
     return step and start is not None and start.value == 1
+
+
+def _keeps_places(loop: For) -> bool:
+    """Whether a loop keeps what goes along with an extreme: among equals another thread would have the first."""
+    for s in walk_stmts(loop.body):
+        if isinstance(s, If) and any(isinstance(e, Binary) and e.op in _ORDERED for e in walk_expr(s.test)):
+            kept = [t for t in s.then if isinstance(t, Assign) and isinstance(t.target, Name) and t.op == "="]
+            if len(kept) > 1:
+                return True
+    return False
 
 
 def _by_thread(e: Expr, buffers: Collection[str], target: Target, aware: Collection[str]) -> bool:
