@@ -171,7 +171,8 @@ class _Slicer:
         around = live
         while True:
             body, before, does = self.block(s.body, around, aliases)
-            if not does and not contains_return(s.body):
+            counted = isinstance(s, For) and s.type is None and s.var in live  # how far it went is asked behind it
+            if not (does or counted or contains_return(s.body)):
                 return _waited(s.body), live, False
             more = live | read | before
             if more <= around:

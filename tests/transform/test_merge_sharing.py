@@ -150,3 +150,11 @@ def test_blocks_that_are_large_are_merged_side_by_side_alone(subject_from) -> No
     wide = TREE.replace("[16]", "[128]").replace("threadIdx.x", "threadIdx.x % 16")
     orders = {m.param("order") for m in MergeSharingBlocks().moves(subject_from(kernel(wide, block="128")))}
     assert orders <= {"inner"}
+
+
+def test_blocks_that_share_much_are_merged_by_few(subject_from) -> None:
+    much = TREE.replace("__shared__ float part[16]", "__shared__ float more[2048], part[16]").replace(
+        "part[0] * scale", "part[0] * scale + more[0] * 0", 1
+    )
+    blocks = {int(m.param("blocks")) for m in MergeSharingBlocks().moves(subject_from(kernel(much)))}
+    assert blocks == {2, 4}

@@ -149,3 +149,22 @@ def test_barriers_of_a_loop_that_goes_leave_one(subject_from, apply_move) -> Non
     changed = apply_move(SplitOutputs(), subject_from(kernel(body)), "[parts=2]").source
     q = changed[changed.index("// makes q") :].split("// makes")[1]
     assert q.index("row[t] =") < q.index("__syncthreads()") < q.index("twice +=")
+
+
+def test_how_far_a_loop_went_is_not_lost_with_what_it_did(subject_from, runner) -> None:
+    body = """
+    const int b = blockIdx.x, t = threadIdx.x;
+    int i;
+    float sum = 0;
+    for (i = 0; i < m; ++i) {
+        for (int j = 0; j < 32; ++j) sum += x[(b * m + i) * 32 + j] * t;
+        if (x[(b * m + i) * 32 + t] > 3) break;
+    }
+    p[b * m * 32 + t] = sum;
+    for (int k = 0; k < 8; ++k) for (int j = 0; j < 32; ++j) q[b * m * 32 + t] += (i + k) % 3;
+"""
+    subject, action = subject_from(kernel(body)), SplitOutputs()
+    moves = list(action.moves(subject))
+    assert moves
+    for move in moves:
+        runner.check(subject, action.apply(subject, move), *SIZES)

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.threads import AXES
-from fsr.hardware.limits import MAX_THREADS
+from fsr.hardware.limits import MAX_THREADS, STATIC_SHARED_BYTES
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Binary, Comment, Declare, Expr, If, Literal, Member, Name, Param, Return
 from fsr.source.walk import Block, fresh
@@ -67,7 +67,8 @@ class MergeSharingBlocks:
                 orders = [("inner", 0)] * across + [("outer", _FEWEST_TIMED)] * (timed <= _MOST_ALONE)
                 for order, fewest in orders:
                     for many in MANY if blocks > 1 else ():
-                        if many * most <= MAX_THREADS and fewest <= many * timed <= _MOST_TIMED and timed:
+                        room = many * found.memory.static_bytes <= STATIC_SHARED_BYTES
+                        if room and many * most <= MAX_THREADS and fewest <= many * timed <= _MOST_TIMED and timed:
                             gain = _gain(order, many, timed)
                             params = (("axis", axis), ("order", order), ("blocks", many))
                             yield Move(self.name, target.region, params, gain)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 from fsr.analysis.types import resolved
 from fsr.hardware.c_types import LANES, element_bytes
@@ -24,6 +25,7 @@ class Memory:
     element_bytes: int
     whole: frozenset[str]
     bytes: str  # of dynamic memory
+    static_bytes: int  # of all else, as far as it is known
 
     def outside(self, body: Block) -> Block:
         """The body without these declarations."""
@@ -117,7 +119,13 @@ def shared_memory(target: Target) -> Memory | None:
     if not size or not aligned or not always(target.contract, f"({launch.shared_bytes}) % {size} == 0"):
         return None
     elements = frozenset(a.name for a in arrays if _elements_alone(body, a))
-    return Memory(tuple(arrays), size, elements, launch.shared_bytes)
+    static = sum(_bytes(target, a) for a in arrays if not _is_dynamic(a))
+    return Memory(tuple(arrays), size, elements, launch.shared_bytes, static)
+
+
+def _bytes(target: Target, array: Declare) -> int:
+    extents = [target.known.poly(d, target.numbers).value or 0 for d in array.dims]
+    return prod(extents) * (_element_bytes(target, array.type) or 0)
 
 
 def _is_dynamic(array: Declare) -> bool:
