@@ -83,11 +83,3 @@ def test_lengths_of_data_are_no_shapes(subject_from) -> None:
 def test_memory_of_the_block_within_something_else_stays_away(subject_from) -> None:
     inside = PARTS.replace("float sum = 0;", "float sum = 0; { __shared__ int more; more = 1; sum += more; }")
     assert not list(SpecialisedValues().moves(subject_from(inside)))
-
-
-def test_structures_of_a_thread_stay_in_one_way(subject_from) -> None:
-    held = PARTS.replace("float sum = 0;", "struct { int part[2]; } c; c.part[0] = 3; float sum = c.part[0];")
-    assert not list(SpecialisedValues().moves(subject_from(held)))
-    point = PARTS.replace("__global__", "struct Point { float a, b; };\n__global__")
-    point = point.replace("float sum = 0;", "Point c; c.a = 3; float sum = c.a;")
-    assert not list(SpecialisedValues().moves(subject_from(point)))

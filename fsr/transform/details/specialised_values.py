@@ -14,12 +14,11 @@ from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Candidate, Role, ScalarArgument
-from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Member, Name, Param, While
+from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Name, Param, While
 from fsr.source.macros import reached_by_macros
 from fsr.source.mapping import substitute
 from fsr.source.walk import (
     Block,
-    base_name,
     contains_opaque,
     names_assigned,
     names_in,
@@ -36,7 +35,6 @@ from fsr.transform.target import Target, target_of, targets
 _MOST = 1024  # a larger number is a length that data has, no shape that a program is written for
 _GAINS = {True: 1.25, False: 1.05}  # where a divisor becomes known
 _WHOLE_GAIN = 1.3
-_LANES = frozenset("xyzw")  # of a built-in vector
 
 
 class SpecialisedValues:
@@ -51,7 +49,7 @@ class SpecialisedValues:
         for target in targets(subject):
             numbers = _numbers(target)
             memory = _memory(target)
-            if not numbers or memory is None or contains_opaque(target.kernel.body) or _has_records(target.kernel.body):
+            if not numbers or memory is None or contains_opaque(target.kernel.body):
                 continue
             divisors = {n for e in _divisors(target) for n in names_in(e)}
             yield Move(self.name, target.region, (("loops", "kept"),), _GAINS[bool(divisors & numbers.keys())])
@@ -75,12 +73,6 @@ class SpecialisedValues:
         assert test is not None
         body = (*memory, Comment("// what is timed; anything else goes the way of before"), If(test, own, rest))
         return rewritten(target, move, replace(target.kernel, body=body))
-
-
-def _has_records(body: Block) -> bool:
-    """Whether a thread has a structure of its own: of two with one name the guard takes a member for an address."""
-    own = set(variables(body))
-    return any(isinstance(e, Member) and e.name not in _LANES and base_name(e) in own for e in walk_exprs(body))
 
 
 def _memory(target: Target) -> Block | None:
