@@ -33,6 +33,7 @@ from fsr.source.form import (
     While,
 )  # fmt: skip
 from fsr.source.walk import (
+    BARRIER,
     Block,
     base_name,
     contains_return,
@@ -46,8 +47,6 @@ from fsr.source.walk import (
 
 _WAITS = re.compile(r"__sync(threads|warp)$")
 _OF_LANES = re.compile(r"__(shfl|ballot|any|all|match|reduce)\w*$|__activemask$")
-_BARRIER = "__syncthreads"
-_WAIT = ExprStmt(Call(Name(_BARRIER), ()))
 _MEMORY = "@"  # before the name of a buffer, in what is live
 
 
@@ -125,7 +124,7 @@ class _Slicer:
         self.mentioned = set()
         for s in reversed(body):
             stays, live, more = self._statement(s, live, aliases)
-            if stays is not None and not (kept and stays == kept[-1] == _WAIT):
+            if stays is not None and not (kept and stays == kept[-1] == BARRIER):
                 kept.append(stays)
                 for e in exprs_of(stays):
                     self.mentioned |= names_in(e)
@@ -210,9 +209,9 @@ def _waited(body: Block) -> Stmt | None:
     NotSliced where warps wait by themselves, and do not all come there."""
     waits = {e.callee.text for s in walk_stmts(body) for e in exprs_of(s)
              if isinstance(e, Call) and isinstance(e.callee, Name) and _WAITS.match(e.callee.text)}  # fmt: skip
-    if waits - {_BARRIER}:
+    if "__syncwarp" in waits:
         raise NotSliced
-    return _WAIT if waits else None
+    return BARRIER if waits else None
 
 
 @dataclass(frozen=True)

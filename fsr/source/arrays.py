@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsr.source.form import Declare, Expr, Index, KernelForm, Name
-from fsr.source.walk import variables, walk_stmts
+from fsr.source.walk import Block, variables, walk_stmts
 
 
 def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
@@ -19,3 +19,10 @@ def is_only_one(kernel: KernelForm, declared: Declare) -> bool:
     """Whether a kernel has no other variable of the name."""
     own = any(s is declared for s in walk_stmts(kernel.body))
     return variables(kernel.body).count(declared.name) == own and declared.name not in {p.name for p in kernel.params}
+
+
+def shared_on_top(body: Block) -> tuple[Declare, ...] | None:
+    """The declarations of what a block shares, all of which stand at the top of a kernel's body; None where one stands
+    within something else."""
+    every = [s for s in walk_stmts(body) if isinstance(s, Declare) and "__shared__" in s.qualifiers]
+    return tuple(every) if all(any(s is one for one in body) for s in every) else None

@@ -9,6 +9,7 @@ from fsr.contract.flags import at_some_places
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
+from fsr.records import Role, ScalarArgument
 
 INT_LIMIT = 2**31 - 1
 SAMPLES = 64
@@ -57,6 +58,14 @@ def ever(contract: Contract, condition: str) -> bool:
         return any(evaluate_int(condition, sizes) for sizes in sample_sizes(contract))
     except ContractError:
         return False
+
+
+def passed_text(contract: Contract, argument: str | ScalarArgument) -> str:
+    """The size expression of a number that a launch is passed; '' for what is none."""
+    if isinstance(argument, ScalarArgument):
+        return argument.value
+    own = next((a for a in contract.args if a.name == argument and a.role is Role.SCALAR), None)
+    return own.value or "" if own is not None else ""
 
 
 def constant_of(contract: Contract, text: str) -> int | None:

@@ -13,8 +13,9 @@ from dataclasses import replace
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
-from fsr.records import Candidate, Role, ScalarArgument
-from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Name, Param, While
+from fsr.records import Candidate
+from fsr.source.arrays import shared_on_top
+from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Name, Param, While, conjunction
 from fsr.source.macros import reached_by_macros
 from fsr.source.mapping import substitute
 from fsr.source.walk import (
@@ -66,21 +67,17 @@ class SpecialisedValues:
         own = substitute(rest, numbers)
         if move.param("loops") == "whole":
             own = unrolled(own, target)
-        test: Expr | None = None
-        for name, number in numbers.items():
-            alike = Binary("==", Name(name), number)
-            test = alike if test is None else Binary("&&", test, alike)
+        test = conjunction([Binary("==", Name(name), number) for name, number in numbers.items()])
         assert test is not None
-        body = (*memory, Comment("// what is timed; anything else goes the way of before"), If(test, own, rest))
+        body: Block = (*memory, Comment("// what is timed; anything else goes the way of before"), If(test, own, rest))
         return rewritten(target, move, replace(target.kernel, body=body))
 
 
-def _memory(target: Target) -> Block | None:
+def _memory(target: Target) -> tuple[Declare, ...] | None:
     """What the block shares, for both ways at once; None where some of it is declared within something else."""
-    every = [s for s in walk_stmts(target.kernel.body) if isinstance(s, Declare) and "__shared__" in s.qualifiers]
-    at_top = tuple(s for s in target.kernel.body if isinstance(s, Declare) and "__shared__" in s.qualifiers)
-    known = all(not any(names_in(d) & set(variables(target.kernel.body)) for d in s.dims) for s in at_top)
-    return at_top if len(at_top) == len(every) and known else None
+    found = shared_on_top(target.kernel.body)
+    own = set(variables(target.kernel.body))
+    return None if found is None or any(names_in(d) & own for s in found for d in s.dims) else found
 
 
 def _numbers(target: Target) -> Mapping[str, Expr]:
@@ -115,13 +112,8 @@ def _divisors(target: Target) -> list[Expr]:
 
 def _timed(target: Target, param: Param) -> int | None:
     """The one small number that is passed for a parameter wherever it is timed, and is not always passed."""
-    given = target.launch.args[target.kernel.params.index(param)]
-    argument = None if isinstance(given, ScalarArgument) else target.argument(param.name)
-    if isinstance(given, ScalarArgument):
-        text = given.value
-    elif argument is not None and argument.role is Role.SCALAR and argument.value:
-        text = argument.value
-    else:
+    text = target.size_text(Name(param.name))
+    if text is None:
         return None
     values = _values(target.contract, text)
     one = next(iter(values)) if len(values) == 1 else None

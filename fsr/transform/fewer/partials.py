@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fsr.records import Candidate, Launch, Role, ScalarArgument
+from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Assign, Index, Member, Name, Stmt
 from fsr.source.mapping import map_stmts
-from fsr.transform.sizes import always
+from fsr.transform.sizes import always, passed_text
 from fsr.transform.target import Target
 
 
@@ -48,15 +48,10 @@ def _places(target: Target, launch: Launch, blocks: str) -> list[int]:
     """Which arguments of a launch are always the number of blocks, and none by chance."""
     found = list[int]()
     for n, argument in enumerate(launch.args):
-        value = argument.value if isinstance(argument, ScalarArgument) else _value(target, str(argument))
+        value = passed_text(target.contract, argument)
         if value and always(target.contract, f"({value}) == ({blocks})"):
             found.append(n)
     return found
-
-
-def _value(target: Target, name: str) -> str:
-    own = next((a for a in target.contract.args if a.name == name and a.role is Role.SCALAR), None)
-    return own.value or "" if own is not None else ""
 
 
 def told_of_fewer(candidate: Candidate, target: Target, buffers: frozenset[str], before: str, now: str) -> Candidate:

@@ -7,6 +7,7 @@ from math import prod
 
 from fsr.analysis.types import resolved
 from fsr.hardware.c_types import LANES, element_bytes
+from fsr.source.arrays import shared_on_top
 from fsr.source.form import Binary, Declare, Expr, Index, Literal, Name
 from fsr.source.mapping import rewrite
 from fsr.source.walk import Block, walk_exprs, walk_stmts
@@ -106,12 +107,11 @@ class Room:
 def shared_memory(target: Target) -> Memory | None:
     """What a kernel shares; None where it shares nothing, or something that cannot be told apart by block."""
     body, launch = target.kernel.body, target.launch
-    arrays = [s for s in body if isinstance(s, Declare) and "__shared__" in s.qualifiers]
+    arrays = shared_on_top(body)
     named = [s.name for s in walk_stmts(body) if isinstance(s, Declare)]
-    every = [s for s in walk_stmts(body) if isinstance(s, Declare) and "__shared__" in s.qualifiers]
-    dynamic = [a for a in arrays if _is_dynamic(a)]
-    if not arrays or len(every) != len(arrays) or any(named.count(a.name) > 1 or a.init for a in arrays):
+    if not arrays or any(named.count(a.name) > 1 or a.init for a in arrays):
         return None
+    dynamic = [a for a in arrays if _is_dynamic(a)]
     if bool(dynamic) != (launch.shared_bytes != "0") or len(dynamic) > 1:
         return None
     size = _element_bytes(target, dynamic[0].type) if dynamic else 1
@@ -120,7 +120,7 @@ def shared_memory(target: Target) -> Memory | None:
         return None
     elements = frozenset(a.name for a in arrays if _elements_alone(body, a))
     static = sum(_bytes(target, a) for a in arrays if not _is_dynamic(a))
-    return Memory(tuple(arrays), size, elements, launch.shared_bytes, static)
+    return Memory(arrays, size, elements, launch.shared_bytes, static)
 
 
 def _bytes(target: Target, array: Declare) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fsr.analysis.uniform import Uniformity
-from fsr.source.form import Call, ExprStmt, For, If, Jump, Name, Return, Scope, Stmt, While
+from fsr.source.form import For, If, Jump, Return, Scope, While
 from fsr.source.mapping import with_blocks
-from fsr.source.walk import Block, contains_barrier, walk_stmts
+from fsr.source.walk import BARRIER, Block, contains_barrier, walk_stmts
 from fsr.transform.launch.cooperation import cooperate_in
 from fsr.transform.target import Target
 
@@ -22,7 +22,7 @@ def met_alike(target: Target, body: Block) -> bool:
 
 def _alike(body: Block, same: Uniformity) -> bool:
     for s in body:
-        if not contains_barrier((s,)) or _is_barrier(s):
+        if not contains_barrier((s,)) or s == BARRIER:
             continue
         match s:
             case If(test, then, orelse):
@@ -45,9 +45,5 @@ def _stays(body: Block) -> bool:
     return not any(isinstance(s, Jump | Return) for s in walk_stmts(body))
 
 
-def _is_barrier(s: Stmt) -> bool:
-    return isinstance(s, ExprStmt) and s.expr == Call(Name("__syncthreads"), ())
-
-
 def _without_barriers(body: Block) -> Block:
-    return tuple(with_blocks(s, _without_barriers) for s in body if not _is_barrier(s))
+    return tuple(with_blocks(s, _without_barriers) for s in body if s != BARRIER)

@@ -16,6 +16,7 @@ from fsr.analysis.effects import Unclear, pointers
 from fsr.analysis.polynomial import symbol
 from fsr.analysis.slicing import Named, NotSliced, Slice, sliced, written_buffers
 from fsr.records import Candidate
+from fsr.source.arrays import shared_on_top
 from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Literal, Member, Name, Stmt, While
 from fsr.source.shadows import unshadowed
 from fsr.source.walk import Block, blocks_of, contains_opaque, contains_return, walk_stmts
@@ -53,7 +54,7 @@ class SplitOutputs:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a kernel that leaves multiprocessors without work, or threads with few registers."""
         for target in () if subject.keep_launch else targets(subject):
-            found = subject.once((self.name, target.region), lambda target=target: _split(target))  # type: ignore[misc]
+            found = self._of(subject, target)
             if found is None:
                 continue
             blocks, threads = (
@@ -68,7 +69,7 @@ class SplitOutputs:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate whose blocks make an output, or a few, each."""
         target = target_of(subject, move)
-        found = _split(target)
+        found = self._of(subject, target)
         assert found is not None
         told = {("blockIdx", found.free): Literal("0u"), ("gridDim", found.free): Literal("1u")}
         part: Expr = Member(Name("blockIdx"), found.free)
@@ -82,6 +83,9 @@ class SplitOutputs:
             target, move, changed,
             launch=lambda one: replace(one, grid=along(one.grid, found.free, count)),
         )  # fmt: skip
+
+    def _of(self, subject: Subject, target: Target) -> _Split | None:
+        return subject.once((self.name, target.region), lambda: _split(target))
 
 
 def _split(target: Target) -> _Split | None:
@@ -105,9 +109,8 @@ def _split(target: Target) -> _Split | None:
     share = max(_work(one.body) for one in slices) / max(whole, 1.0)
     if not 2 <= len(slices) <= _MOST_PARTS or share > _WORTH:
         return None
-    memory = tuple(s for s in walk_stmts(kernel.body) if isinstance(s, Declare) and "__shared__" in s.qualifiers)
-    at_top = all(any(s is one for one in kernel.body) for s in memory)
-    return _Split(tuple(slices), free, memory, share) if at_top else None
+    memory = shared_on_top(kernel.body)
+    return None if memory is None else _Split(tuple(slices), free, memory, share)
 
 
 def _joined(slices: Sequence[Slice], body: Block, named: Named) -> list[Slice]:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from fsr.analysis.macros import expanded
 from fsr.expressions import divisors, rescaled
 from fsr.hardware.limits import MAX_THREADS
-from fsr.records import Candidate, Launch, ScalarArgument
+from fsr.records import Candidate, Launch
 from fsr.source.entry import function_name
 from fsr.source.form import Binary, Member, Name
 from fsr.source.integers import integers
@@ -27,7 +27,7 @@ from fsr.source.tokens import skeleton, tokenize
 from fsr.source.walk import contains_warp_wide, nodes
 from fsr.transform.launch.strided_blocks import goes_in_strides
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.sizes import always
+from fsr.transform.sizes import always, passed_text
 from fsr.transform.target import target_for
 
 _WARP, _ENOUGH = 32, 128  # threads: fewer leave lanes idle, or a multiprocessor too few warps
@@ -260,15 +260,9 @@ def _divides(subject: Subject, tile: _Tile, value: int) -> bool:
     named = (v for n, v in fixed.items() if n in reach and v > tile.value and not _leads_to(source, n, tile.name))
     if any(v % tile.value == 0 and v % value for v in named):
         return False
-    passed = {a.value if isinstance(a, ScalarArgument) else _value(subject, a)
-              for i in tile.positions for a in subject.candidate.plan.launches[i].args}  # fmt: skip
+    launches = (subject.candidate.plan.launches[i] for i in tile.positions)
+    passed = {passed_text(subject.contract, a) for launch in launches for a in launch.args}
     return not any(
         always(subject.contract, f"({p}) % {tile.value} == 0") and not always(subject.contract, f"({p}) % {value} == 0")
         for p in passed - {""}
     )
-
-
-def _value(subject: Subject, arg: str) -> str:
-    """The size expression of a number that the contract passes by name; '' for what is none."""
-    own = next((a for a in subject.contract.args if a.name == arg), None)
-    return own.value or "" if own is not None else ""

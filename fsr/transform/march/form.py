@@ -15,11 +15,12 @@ from fsr.analysis.macros import expanded, hides_names
 from fsr.analysis.made_of import Around
 from fsr.analysis.types import is_integer
 from fsr.source.counted import counted
-from fsr.source.form import Binary, Call, Declare, ExprStmt, For, If, Member, Name, Scope, Stmt
+from fsr.source.form import Binary, Declare, ExprStmt, For, If, Member, Name, Scope, Stmt
 from fsr.source.loop_heads import without_continue
 from fsr.source.mapping import map_stmts
 from fsr.source.names import words
 from fsr.source.walk import (
+    BARRIER,
     Block,
     contains_barrier,
     contains_opaque,
@@ -91,7 +92,7 @@ def _can_be_read(target: Target, body: Block) -> bool:
 
 def is_barrier(s: Stmt) -> bool:
     """Whether a statement is a barrier of the block."""
-    return isinstance(s, ExprStmt) and s.expr == Call(Name("__syncthreads"), ())
+    return s == BARRIER
 
 
 def _as_turns(s: Stmt, types: Mapping[str, str]) -> Stmt:
