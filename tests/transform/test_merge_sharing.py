@@ -158,3 +158,14 @@ def test_blocks_that_share_much_are_merged_by_few(subject_from) -> None:
     )
     blocks = {int(m.param("blocks")) for m in MergeSharingBlocks().moves(subject_from(kernel(much)))}
     assert blocks == {2, 4}
+
+
+def test_as_many_as_a_block_has_room_for_at_each_size(subject_from, runner) -> None:
+    text = kernel(PLACES, block='"h"', shared="4 * h").replace("h = {min = 1, max = 16", "h = {min = 1, max = 1024")
+    subject, action = subject_from(text.replace("shape = [16,", 'shape = ["h",')), MergeSharingBlocks()
+    moves = list(action.moves(subject))
+    assert {m.param("blocks") for m in moves if m.param("order") == "inner"} == {2, 4, 8, 16, 32}
+    for move in moves:
+        changed = action.apply(subject, move)
+        assert "1024 // (h)" in changed.plan.launches[0].block[0]
+        runner.check(subject, changed, {"w": 65, "h": 16}, {"w": 5, "h": 100}, {"w": 3, "h": 1024})

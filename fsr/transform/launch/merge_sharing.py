@@ -20,7 +20,7 @@ from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Binary, Comment, Declare, Expr, If, Literal, Member, Name, Param, Return
 from fsr.source.walk import Block, fresh
 from fsr.transform.launch.contiguous import contiguous
-from fsr.transform.launch.merged_memory import Memory, shared_memory
+from fsr.transform.launch.merged_memory import Many, Memory, shared_memory
 from fsr.transform.launch.met_alike import met_alike
 from fsr.transform.launch.told_ids import Ids, taken_apart, with_ids
 from fsr.transform.plan import along, rewritten
@@ -68,7 +68,8 @@ class MergeSharingBlocks:
                 for order, fewest in orders:
                     for many in MANY if blocks > 1 else ():
                         room = many * found.memory.static_bytes <= STATIC_SHARED_BYTES
-                        if room and many * most <= MAX_THREADS and fewest <= many * timed <= _MOST_TIMED and timed:
+                        limit = _MOST_TIMED if many * most <= MAX_THREADS else MAX_THREADS
+                        if room and most <= MAX_THREADS and timed and fewest <= many * timed <= limit:
                             gain = _gain(order, many, timed)
                             params = (("axis", axis), ("order", order), ("blocks", many))
                             yield Move(self.name, target.region, params, gain)
@@ -82,18 +83,21 @@ class MergeSharingBlocks:
         names = _Names(target, axis)
         blocks = target.launch.grid[AXES.index(axis)]
         count, threads = (_known(text, name) for text, name in ((blocks, names.count), (found.threads, names.threads)))
-        given = [(name, text) for name, text in ((names.count, blocks), (names.threads, found.threads))
+        merged = _merged(target, found.threads, many)
+        given = [(name, text) for name, text in
+                 ((names.count, blocks), (names.threads, found.threads), (names.many, merged))
                  if not text.isdigit()]  # fmt: skip
-        room = found.memory.room(Name(names.part), many, names.room, inner=inner)
+        each = _known(merged, names.many)
+        room = found.memory.room(Name(names.part), Many(many, each, merged), names.room, inner=inner)
         given += [(names.room, room.stride)] if room.stride is not None else []
         told = _ids(found, Name(names.thread), threads) | {
             ("blockIdx", axis): Name(names.block), ("gridDim", axis): count,
         }  # fmt: skip
-        lane, each = Member(Name("threadIdx"), "x"), Literal(f"{many}u")
+        lane = Member(Name("threadIdx"), "x")
         part, thread = (Binary("%", lane, each), Binary("/", lane, each)) if inner else (
             Binary("/", lane, threads), Binary("%", lane, threads))  # fmt: skip
         body: Block = (
-            Comment(f"// {many} blocks of before are one, {'side by side' if inner else 'one after the other'}"),
+            Comment(_told(merged, many, inner=inner)),
             Declare(f"const {_TYPE}", names.part, part),
             Declare(f"const {_TYPE}", names.thread, thread),
             Declare(f"const {_TYPE}", names.block,
@@ -105,9 +109,9 @@ class MergeSharingBlocks:
                           params=(*target.kernel.params, *(Param(_TYPE, name) for name, _ in given)))  # fmt: skip
 
         def launch(one: Launch) -> Launch:
-            grid = along(one.grid, axis, f"ceil_div({blocks}, {many})")
+            grid = along(one.grid, axis, f"ceil_div({blocks}, {merged})")
             args = (*one.args, *(ScalarArgument("uint32", text) for _, text in given))
-            return replace(one, grid=grid, block=(_times(found.threads, many), "1", "1"), args=args,
+            return replace(one, grid=grid, block=(_times(found.threads, merged), "1", "1"), args=args,
                            shared_bytes=room.bytes(one.shared_bytes))  # fmt: skip
 
         return rewritten(target, move, changed, launch=launch)
@@ -125,6 +129,7 @@ class _Names:
 
         self.part, self.thread, self.block = free("block_of_before"), free("thread_of_block"), free(f"block_{axis}")
         self.count, self.threads, self.room = free(f"blocks_{axis}"), free("block_threads"), free("block_room")
+        self.many = free("blocks_in_one")
 
 
 def _sharing(target: Target) -> _Sharing | None:
@@ -152,8 +157,20 @@ def _known(text: str, name: str) -> Expr:
     return Literal(f"{text}u") if text.isdigit() else Name(name)
 
 
-def _times(text: str, many: int) -> str:
-    return str(int(text) * many) if text.isdigit() else f"({text}) * {many}"
+def _merged(target: Target, threads: str, many: int) -> str:
+    """How many blocks are one, as a size expression: fewer than asked at sizes where a block has no room for them."""
+    if many * (largest(target.contract, threads) or 0) <= MAX_THREADS:
+        return str(many)
+    return f"min({many}, {MAX_THREADS} // ({threads}))"
+
+
+def _told(merged: str, many: int, *, inner: bool) -> str:
+    most = "" if merged.isdigit() else "up to "
+    return f"// {most}{many} blocks of before are one, {'side by side' if inner else 'one after the other'}"
+
+
+def _times(text: str, many: str) -> str:
+    return str(int(text) * int(many)) if text.isdigit() else f"({text}) * {many}"
 
 
 def _gain(order: str, many: int, threads: int) -> float:

@@ -18,6 +18,15 @@ _LINE = 16  # bytes, to which dynamic shared memory is aligned
 
 
 @dataclass(frozen=True)
+class Many:
+    """How many blocks are one. ``most``: at any size; ``expr``: in the kernel; ``text``: as a size expression."""
+
+    most: int
+    expr: Expr
+    text: str
+
+
+@dataclass(frozen=True)
 class Memory:
     """``arrays``: what the kernel's body declares of shared memory, the one of dynamic extent among them with the bytes
     of an element; ``whole``: those of which elements alone are used."""
@@ -32,7 +41,7 @@ class Memory:
         """The body without these declarations."""
         return tuple(s for s in body if not (isinstance(s, Declare) and s in self.arrays))
 
-    def room(self, part: Expr, many: int, stride: str, *, inner: bool) -> Room:
+    def room(self, part: Expr, many: Many, stride: str, *, inner: bool) -> Room:
         """Memory for as many blocks. ``part``: which of them a thread is of; ``stride``: a name for the elements of
         dynamic memory that each has; ``inner``: neighbours' elements lie side by side, where elements alone are
         used."""
@@ -45,7 +54,7 @@ class Room:
 
     memory: Memory
     part: Expr
-    many: int
+    many: Many
     name: str
     inner: bool
 
@@ -61,7 +70,7 @@ class Room:
         """Of dynamic memory for all parts. ``of_one``: for one."""
         if of_one == "0":
             return of_one
-        return f"ceil_div({of_one}, {_LINE}) * {_LINE * self.many}"
+        return f"ceil_div({of_one}, {_LINE}) * {_LINE} * {self.many.text}"
 
     def within(self, body: Block) -> Block:
         """The body, each access to what is shared in its part."""
@@ -84,15 +93,14 @@ class Room:
     def _declared(self, array: Declare) -> Declare:
         if _is_dynamic(array):
             return array
-        each: Expr = Literal(str(self.many))
+        each: Expr = Literal(str(self.many.most))
         return replace(array, dims=(*array.dims, each) if self._beside(array) else (each, *array.dims))
 
     def _access(self, array: Declare, indices: list[Expr]) -> Expr:
         found: Expr = Name(array.name)
         if _is_dynamic(array):
             if self._beside(array):
-                each = Literal(f"{self.many}u")
-                return Index(found, Binary("+", Binary("*", indices[0], each), self.part))
+                return Index(found, Binary("+", Binary("*", indices[0], self.many.expr), self.part))
             start = Binary("*", self.part, Name(self.name))
             if not indices:
                 return Binary("+", found, start)
