@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
 from fsr.backends.backend import Backend
 from fsr.backends.select import backend_named
@@ -18,7 +19,7 @@ from fsr.testgen import cases as case_lists
 from fsr.testgen.fitting import elements, room
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SessionSpec:
     """All that a worker needs to judge candidates of one kernel.
 
@@ -52,6 +53,10 @@ class SessionSpec:
 
     def smoke_case(self) -> Case:
         """The first case of every candidate."""
+        return self._smoke_case
+
+    @cached_property
+    def _smoke_case(self) -> Case:  # asked with each run
         return case_lists.smoke(self.contract, self.seed, self.backend.limits.elements)
 
     @property
@@ -59,7 +64,7 @@ class SessionSpec:
         """Whether there are no sizes but one of each: all cases have them."""
         return all(size.minimum == size.maximum for size in self.contract.sizes)
 
-    @property
+    @cached_property
     def cramped(self) -> bool:
         """Whether there are no small cases: even the first, which is as small as the sizes allow, is large."""
         most = room(self.contract, self.backend.limits.elements)

@@ -215,9 +215,9 @@ class Draw:
         """Values bent into the bounds, so that variety stays: reflected at one; between two wrapped, and at a lower one
         that is not negative reflected, so that what is small of either sign stays small."""
         low, high = self.bounds
-        if self.finite:
+        if self.finite and not np.isfinite(values).all():
             values = np.where(np.isfinite(values), values, 1.0)
-        if low == -np.inf and high == np.inf:
+        if (low == -np.inf and high == np.inf) or _within(values, low, high):
             return values
         if high == np.inf:
             return low + np.abs(values - low) if low > 0 else np.maximum(np.abs(values), low)
@@ -236,6 +236,11 @@ class Draw:
             wrapped = low + np.where(rest < 0, rest + (high - low), rest)
             bent[outside] = np.minimum(np.maximum(wrapped, low), high)
         return bent
+
+
+def _within(values: Array, low: float, high: float) -> bool:
+    """Whether all lie strictly between the bounds, as they mostly do; not so with a NaN."""
+    return len(values) > 0 and bool(values.min() > low and values.max() < high)
 
 
 def mixed(key: int, i: Array) -> Array:

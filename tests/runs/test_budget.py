@@ -24,9 +24,9 @@ def budget(total_s: float, **more: float) -> tuple[Budget, Clock]:
     ("total_s", "baseline_s", "sanitized", "reserve_s"),
     [
         (60.0, 2.0, True, 12.0),  # the usual share
-        (60.0, 10.0, True, 21.0),  # a promotion is expected to cost more
+        (60.0, 10.0, True, 18.0),  # a promotion is expected to cost more
         (60.0, 10.0, False, 12.0),  # but not without sanitizers
-        (300.0, 40.0, True, 57.0),
+        (300.0, 40.0, True, 54.0),
         (10.0, 3.0, True, 3.9),  # most of what testing the original has left
     ],
 )
@@ -160,10 +160,10 @@ def test_beside_a_gpu_an_original_that_takes_long_makes_a_verdict_dear() -> None
     found.sanitized = True
     clock.now += 3.0
     found.baseline_took(2.5, original_s=0.16)
-    assert found.promotion_s == 1.2 * 2.5 + 9.0 + 16.0
+    assert found.promotion_s == 1.2 * 2.5 + 6.0 + 16.0
     assert found.reserve_s == found.promotion_s
     found.gained()
     clock.now += 12.0  # nothing better came: it may take some more than that, and no more
-    assert found.reserve_s == min(1.3 * 28.0, 0.6 * (60.0 - 0.5 - 3.0))
-    found.baseline_took(2.5, original_s=0.001)
+    assert found.reserve_s == min(1.3 * 25.0, 0.6 * (60.0 - 0.5 - 3.0))
+    found.baseline_took(2.5, original_s=0.01)
     assert found.reserve_s == pytest.approx(1.3 * found.promotion_s)
