@@ -342,6 +342,26 @@ def test_large_blocks_may_have_fewer_registers(subject_from, runner) -> None:
         runner.check(subject, action.apply(subject, move), *SIZES, {"n": 5000})
 
 
+@pytest.mark.parametrize("place", ["long long", "int64_t", "size_t", "std::uint32_t"])
+def test_neighbours_first_with_places_of_every_width(place: str, subject_from, runner) -> None:
+    tree = """
+    for (int64_t u = 0; (1 << u) < 256; u++) {
+        __syncthreads();
+        if (tid < (256 >> (u + 1))) {
+            int64_t a = (tid * 2) << u, b = (tid * 2 + 1) << u;
+            if (s[a] < s[b]) { s[a] = s[b]; place[a] = place[b]; }
+        }
+    }
+    __syncthreads();
+    """
+    body = PAIRS.replace("__shared__ int place", f"__shared__ {place} place") + tree + STORE_PAIR
+    subject, action = subject_from("#include <cstdint>\n" + kernel(body)), ShuffleTrees()
+    moves = list(action.moves(subject))
+    assert moves
+    for move in moves:
+        runner.check(subject, action.apply(subject, move), *SIZES)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [

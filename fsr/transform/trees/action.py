@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.types import bare, resolved
+from fsr.analysis.types import bare, number_type
 from fsr.records import Candidate
 from fsr.source.form import Assign, Declare, Expr, For, KernelForm, Literal, Name, Stmt, While, number
 from fsr.source.mapping import substitute, with_blocks
@@ -87,7 +87,7 @@ def _found(target: Target) -> _Found | None:
 
 def _trees(threads: Threads) -> _Found | None:
     target, every = threads.target, shared_arrays(threads)
-    shared = {n: s.declared for n, s in every.items() if resolved(s.declared.type, target.aliases) in SHUFFLED}
+    shared = {n: s.declared for n, s in every.items() if number_type(s.declared.type, target.aliases) in SHUFFLED}
     if not shared or contains_opaque(target.kernel.body):
         return None
     uses, found = Uses(threads, every), list(trees_in(target.kernel.body, threads, shared))
