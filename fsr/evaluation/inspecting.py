@@ -81,7 +81,7 @@ def _reports(
 ) -> tuple[Case | None, list[ToolReport]]:
     """The case that the sanitizers saw, and what they say; None and nothing where no case launches anything."""
     contract = session.contract
-    usable = [c for c in cases if c.kind is not CaseKind.NAMED and all(v > 0 for v in c.size_map().values())]
+    usable = [c for c in cases if c.kind is not CaseKind.NAMED and session.launches(c)]
     small = [c for c in usable if elements(contract, c.size_map()) <= HOST_ELEMENTS]
     if not usable:
         return None, []

@@ -282,6 +282,10 @@ class Session:
         most = CROWD * (self.spec.backend.limits.threads or 0)
         return 0 < most < self.launched_threads(self.spec.baseline.plan, case)
 
+    def launches(self, case: Case) -> bool:
+        """Whether the original has anything to do on a case. A size of 0 may be the first of many steps."""
+        return self.launched_threads(self.spec.baseline.plan, case) > 0
+
     def launched_threads(self, plan: Plan, case: Case) -> int:
         """Threads of all launches of a plan on a case."""
         launches = launched(self.contract, plan, case)

@@ -104,7 +104,7 @@ def _matched(session: Session, cases: list[Case]) -> list[tuple[Case, BlockOrder
     that a vector does not stand at; a few of the sizes that the candidate names, since there it may do something else,
     one whose buffers share memory, and several of other sizes in the usual order, since at some alone may something not
     be aligned; or parts of one that is not small."""
-    usable = [replace(case, parts=False) for case in cases if all(v > 0 for v in case.size_map().values())]
+    usable = [replace(case, parts=False) for case in cases if session.launches(case)]
     fitting = [c for c in usable if elements(session.contract, c.size_map()) <= HOST_ELEMENTS]
     small = [c for c in fitting if c.kind is not CaseKind.NAMED]
     if small:

@@ -39,9 +39,11 @@ NUMBERS = (
     ElementType("int32", 4, "int", ("signed", "int32_t"), ("int",)),
     ElementType("uint32", 4, "unsigned int", ("unsigned", "uint32_t", "uint", "u_int32_t", "u_int"),
                 ("uint",)),
-    ElementType("int64", 8, "long long", ("long", "int64_t", "ptrdiff_t", "ssize_t"), ("long", "longlong")),
+    ElementType("int64", 8, "long long", ("long", "int64_t", "ptrdiff_t", "ssize_t", "intptr_t"),
+                ("long", "longlong")),
     ElementType("uint64", 8, "unsigned long long",
-                ("unsigned long", "uint64_t", "size_t", "ulong", "u_int64_t", "u_long"), ("ulong", "ulonglong")),
+                ("unsigned long", "uint64_t", "size_t", "ulong", "u_int64_t", "u_long", "uintptr_t"),
+                ("ulong", "ulonglong")),
 )  # fmt: skip
 
 BY_DTYPE: dict[str, ElementType] = {t.dtype: t for t in (*NUMBERS, BOOL)}
