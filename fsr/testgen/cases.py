@@ -141,7 +141,7 @@ def _named_case(
     others = {s.name: clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
     sizes = fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
     if sizes[size.name] != value:  # too large for a test, but a number that large is hardly a tile
-        sizes = {s.name: max(s.minimum, 1) for s in contract.sizes} | {size.name: value}
+        sizes = {s.name: clip(s, 1) for s in contract.sizes} | {size.name: value}
         if modest or elements(contract, sizes) > NAMED_ELEMENTS:
             return None
     return new_case(f"named {size.name} {value}", sizes, "normal", rng, CaseKind.NAMED)

@@ -18,7 +18,7 @@ from fsr.contract.model import Contract, Size
 from fsr.records import Case, CaseKind
 from fsr.testgen.aimed import value_families
 from fsr.testgen.cases import families_of, new_case, stream
-from fsr.testgen.fitting import fit
+from fsr.testgen.fitting import clip, fit
 from fsr.testgen.numbers import numbers
 
 ENOUGH = 3  # cases that run a part: what one case alone shows, other values of it may hide
@@ -98,7 +98,9 @@ def wide_draws(contract: Contract, seed: int, source: str) -> Iterator[Case]:
 
 def _drawn(size: Size, rng: np.random.Generator, named: Sequence[int] | None) -> int:
     """A size of a draw. ``named``: numbers that the source may treat it apart at; None for one that gives way."""
-    low, high = max(size.minimum, 1), max(size.maximum, 1)
+    low, high = clip(size, 1), size.maximum
+    if high < 1:
+        return high
     about = [n for n in named or () if low <= n <= high]
     if about and rng.integers(2):
         off = int(rng.geometric(CLOSE)) - 1
@@ -107,4 +109,4 @@ def _drawn(size: Size, rng: np.random.Generator, named: Sequence[int] | None) ->
         drawn = int(rng.integers(low, high, endpoint=True))
     else:
         drawn = round(math.exp(rng.uniform(math.log(low), math.log(high))))
-    return min(max(drawn, size.minimum), size.maximum)
+    return clip(size, drawn)

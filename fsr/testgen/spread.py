@@ -31,7 +31,7 @@ def spread_sizes(contract: Contract, rng: np.random.Generator, max_elements: int
         sizes = {s.name: clip(s, int(rng.integers(2, 20))) for s in contract.sizes}
         sizes |= {name: int(values[number]) for name, values in drawn.items()}
         pinned = ranged[number % len(ranged)].name
-        least = elements(contract, {s.name: max(s.minimum, 1) for s in contract.sizes} | {pinned: sizes[pinned]})
+        least = elements(contract, {s.name: clip(s, 1) for s in contract.sizes} | {pinned: sizes[pinned]})
         yield fit(contract, sizes, max(max_elements, least + least // 4), pinned=pinned)
 
 
@@ -54,6 +54,6 @@ def sizes_together(contract: Contract, rng: np.random.Generator, max_elements: i
 
 
 def _strata(size: Size, rng: np.random.Generator) -> np.ndarray:
-    low, count = max(size.minimum, 1), size.maximum - max(size.minimum, 1) + 1
+    low, count = clip(size, 1), size.maximum - clip(size, 1) + 1
     places = (np.arange(SPREAD) + rng.random(SPREAD)) * count / SPREAD
     return low + rng.permutation(places.astype(np.int64))

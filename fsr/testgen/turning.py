@@ -153,7 +153,7 @@ def _sizes(contract: Contract, view: _View, old: set[Expr], rng: np.random.Gener
 def _sides(
     contract: Contract, view: _View, condition: Expr, size: Size, rng: np.random.Generator
 ) -> Iterator[dict[str, int]]:
-    probe = {s.name: np.asarray(max(s.minimum, 1), dtype=np.int64) for s in contract.sizes}
+    probe = {s.name: np.asarray(clip(s, 1), dtype=np.int64) for s in contract.sizes}
     found = _at(view, condition, probe)
     if found is None or size.name not in found[1]:
         return
@@ -190,8 +190,8 @@ def _at(view: _View, condition: Expr, sizes: Mapping[str, Values]) -> tuple[Valu
 
 def _ordinary(contract: Contract, size: Size) -> int:
     """The largest value of a size that ordinary tests have: where each stands for a whole tile, that is a small one."""
-    least = {s.name: max(s.minimum, 1) for s in contract.sizes}
-    low, high = max(size.minimum, 1), min(ORDINARY, size.maximum)
+    least = {s.name: clip(s, 1) for s in contract.sizes}
+    low, high = clip(size, 1), min(ORDINARY, size.maximum)
     while low < high:
         middle = (low + high + 1) // 2
         fits = elements(contract, least | {size.name: middle}) <= HOST_ELEMENTS
@@ -210,7 +210,7 @@ def _unusual(tried: Values, true: Values, usual: int) -> Iterator[Values]:
 
 def _tried(size: Size, dense_up_to: int, rng: np.random.Generator) -> Values:
     """Legal values of a size, ascending: all up to a limit, and some of every magnitude beyond."""
-    low, top = max(size.minimum, 1), size.maximum
+    low, top = clip(size, 1), size.maximum
     dense = np.arange(low, min(top, low + dense_up_to) + 1, dtype=np.int64)
     if top <= dense[-1]:
         return dense

@@ -31,6 +31,7 @@ class Session:
         backend = SimpleNamespace(sanitizes=not on_host)
         self.spec = SimpleNamespace(predicted=on_host, backend=backend, baseline=CANDIDATE)
         self.recorder = lambda: SimpleNamespace(watching_toolchain=lambda: None)
+        self.launches = lambda case: True
         self.watched = (CaseFailure(CASES[0], fault=race) if race else None), said
 
 

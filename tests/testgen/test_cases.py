@@ -155,6 +155,15 @@ def test_a_large_size_that_only_the_candidate_names_is_tested_all_the_same() -> 
         assert 99 not in values(found, "n")
 
 
+def test_no_size_leaves_its_range_where_a_case_grows_too_large() -> None:
+    sizes = (Size("b", 1, 256, (128,)), Size("t", 0, 0, (0,)))
+    contract = replace(vector(), sizes=sizes, args=(replace(vector().args[0], shape=("b", "65536")),))
+    named = Candidate("if (b >= 8) ;", vector().plan)
+    found = cases.tailored_cases(contract, named, Candidate("", vector().plan), 1, max_elements=1 << 14)
+    assert any(case.size_map()["b"] == 8 for case in found)
+    assert {case.size_map()["t"] for case in found} == {0}
+
+
 def test_every_list_says_of_what_kind_its_cases_are() -> None:
     contract = vector()
     named = Candidate("__global__ void v(float *x, int n) { if (n == 7777) return; }", contract.plan)
