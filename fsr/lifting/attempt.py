@@ -40,6 +40,7 @@ from fsr.lifting.sampling import (
 )  # fmt: skip
 from fsr.lifting.shares import idle, narrow
 from fsr.lifting.sides import USUAL_FILLS, USUAL_FILLS_IN_PART, Sides
+from fsr.lifting.spared import spared
 from fsr.lifting.starts import Start, parts_of, starts
 from fsr.lifting.tallies import tallied
 from fsr.lifting.told import told_with
@@ -208,8 +209,12 @@ class Attempt:
         except Refused:
             return None
         cases = self._cases(sizes[0], part=False)
-        wrong = self.checker.disagreement(kept, cases)
-        return None if wrong else Lifting.of(kept, started, sizes[0], cases)
+        if self.checker.disagreement(kept, cases):
+            return None
+        fewer = canonical(spared(kept, self._sized(self.contract.timed_sizes()[0])))
+        if fewer != kept and not self.checker.disagreement(fewer, cases):
+            kept = fewer
+        return Lifting.of(kept, started, sizes[0], cases)
 
     def _first_run(self, sizes: Mapping[str, int], n: int, *, part: bool) -> Run:
         """The first of the runs at the n-th sizes. Raises _Heavy where there are smaller sizes and so much happens at

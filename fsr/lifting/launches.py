@@ -39,6 +39,7 @@ from fsr.transform.launch_alone import (
 from fsr.transform.own_copies import own_copies
 
 _MOST = 6  # launches
+_MOST_ORDERS = 6  # of a buffer's extents: as many as three have
 
 Lift = Callable[[Contract, Candidate], Computation]
 
@@ -120,11 +121,13 @@ def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], 
     between = [s for s in plan.scratch if not any(s in own for own in inner.values())]
     buffers = {a.name: a for a in contract.buffers()} | {s.name: _buffer(contract, s) for s in between}
     kept = {s.name for s in between}
-    made, sizes, written = list[Statement](), dict[str, None](), set[str]()
+    made, sizes, written, told_order = list[Statement](), dict[str, None](), set[str](), set[str]()
     for part in parts:
         own_plan = replace(plan, launches=plan.launches[part.start : part.stop], scratch=inner[part])
         step = Candidate(candidate.source, own_plan, (), candidate.language)
-        found = lift(alone(contract, buffers, own_plan), step)
+        passed = {name for launch in own_plan.launches for name in launch.args}
+        found = _lifted_part(contract, buffers, [n for n in kept - told_order if n in passed], step, lift)
+        told_order |= kept & passed
         sizes |= dict.fromkeys(found.sizes)
         own = _changes(found)
         read = {e.buffer for s in own for e in distinct(_value(s)) if isinstance(e, Load)}
@@ -138,6 +141,32 @@ def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], 
         Buffer(names.get(a.name, a.name), a.dtype, view(a.shape)) for a in buffers.values()
     )  # as they were watched
     return _in_order(canonical(Computation(tuple(sizes), tuple(views), tuple(told))))
+
+
+def _lifted_part(
+    contract: Contract, buffers: dict[str, Argument], first: Sequence[str], step: Candidate, lift: Lift
+) -> Computation:
+    """What some launches compute. The extents of scratch memory that is met ``first`` are no more than those of a
+    buffer of as many elements, in whatever order: ``buffers`` holds that in which it is known. Raises Refused."""
+    why = None
+    orders = [_orders(buffers[name]) for name in first]
+    for n in range(max(map(len, orders), default=1)):
+        tried = {name: own[n % len(own)] for name, own in zip(first, orders, strict=True)}
+        try:
+            found = lift(alone(contract, {**buffers, **tried}, step.plan), step)
+        except Refused as refused:
+            why = why or refused
+            continue
+        buffers.update(tried)
+        return found
+    raise why or Refused("no launches")
+
+
+def _orders(buffer: Argument) -> list[Argument]:
+    """The buffer as it stands, and with its extents in other orders, the inner ones first."""
+    dims = view(buffer.shape)
+    orders = dict.fromkeys(itertools.islice(itertools.permutations(dims), _MOST_ORDERS))
+    return [buffer, *(replace(buffer, shape=order) for order in list(orders)[1:])]
 
 
 def apart(candidate: Candidate) -> bool:

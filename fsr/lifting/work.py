@@ -31,7 +31,7 @@ def work(c: Computation, sizes: Mapping[str, int]) -> int:
 def _points(e: Expr, sizes: Mapping[str, int]) -> int:
     inner = sum(_points(part, sizes) for part in children(e) if _folds(part))
     if isinstance(e, Fold):
-        return math.prod(max(0, _extent(x, sizes)) for _, x in e.dims) * max(1, inner)
+        return math.prod(max(0, extent_at(x, sizes)) for _, x in e.dims) * max(1, inner)
     return max(1, inner)
 
 
@@ -39,6 +39,6 @@ def _folds(e: Expr) -> bool:
     return isinstance(e, Fold) or any(map(_folds, children(e)))
 
 
-def _extent(a: Affine, sizes: Mapping[str, int]) -> int:
+def extent_at(a: Affine, sizes: Mapping[str, int]) -> int:
     """Of a fold; where another index tells it, as long as that one's own start makes it."""
     return a.constant + sum(sizes.get(name, 0) * k for name, k in a.terms)
