@@ -28,6 +28,7 @@ from fsr.transform.details.scalar_replacement import ScalarReplacement
 from fsr.transform.details.shared_locals import SharedLocals
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.shared_tables import SharedTables
+from fsr.transform.details.sines_with_cosines import SinesWithCosines
 from fsr.transform.details.sorting_network import SortingNetwork
 from fsr.transform.details.specialised_values import SpecialisedValues
 from fsr.transform.details.unroll import Unroll
@@ -84,8 +85,8 @@ DETAILS: tuple[Action, ...] = (
     GuardInsertion(), SharedTables(), SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(),
     RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(),
     InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(),
-    FloatLiterals(), IntegerPowers(), CompareRemainders(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(),
-    CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), Reciprocal(), Unroll(),
+    UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
