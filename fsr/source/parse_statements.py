@@ -275,7 +275,8 @@ class Reader:
                 raise _Inexpressible
             type_, name, dims, init = variable
             if listed := self._listed(declarator, type_, dims):
-                found += [Declare(type_, name, None, dims, self._qualifiers(node), self._span(node))]
+                own = type_.removeprefix("const ")
+                found += [Declare(own, name, None, dims, self._qualifiers(node), self._span(node))]
                 found += [
                     Assign(Index(Name(name), number(at)), "=", e, self._span(node)) for at, e in enumerate(listed)
                 ]
@@ -289,9 +290,9 @@ class Reader:
         return found
 
     def _listed(self, declarator: Node, type_: str, dims: tuple[Expr, ...]) -> list[Expr]:
-        """The values that an array of numbers is given one by one, where some of them are no constants."""
+        """The values that an array of numbers is given one by one, where some are not known before."""
         value = declarator.child_by_field_name("value") if declarator.type == "init_declarator" else None
-        numbers = "const" not in type_ and is_plain(type_, "identifier")
+        numbers = is_plain(type_.removeprefix("const "), "identifier")
         if value is None or value.type != "initializer_list" or not numbers:
             return []
         inner = [c for c in value.named_children if c.type != "comment"]
