@@ -217,12 +217,14 @@ class Draw:
         low, high = self.bounds
         if self.finite and not np.isfinite(values).all():
             values = np.where(np.isfinite(values), values, 1.0)
-        if (low == -np.inf and high == np.inf) or _within(values, low, high):
+        if low == -np.inf and high == np.inf:
             return values
         if high == np.inf:
             return low + np.abs(values - low) if low > 0 else np.maximum(np.abs(values), low)
         if low == -np.inf:
             return high - np.abs(values - high)
+        if _within(values, low, high):  # as they mostly do: nothing is bent
+            return values
         if low >= 0:  # what is small of either sign stays so
             values = np.abs(values)
             values = np.where(values < low, low + (low - values), values)
@@ -239,7 +241,7 @@ class Draw:
 
 
 def _within(values: Array, low: float, high: float) -> bool:
-    """Whether all lie strictly between the bounds, as they mostly do; not so with a NaN."""
+    """Whether all lie strictly between the bounds; not so with a NaN."""
     return len(values) > 0 and bool(values.min() > low and values.max() < high)
 
 
