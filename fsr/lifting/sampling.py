@@ -27,7 +27,6 @@ _LONG = (301, 530, 263)  # more than a block, each size in its turn
 _BLOCK, _MOST_BLOCK = 256, 4096  # elements that a block is taken to have; sizes grow with what it has by the contract
 _CHECKS = ((37, 70, 41, 9, 5, 6, 3), (19, 34, 23, 5, 4, 3, 2), (9, 11, 8, 7, 5, 4, 3))
 _NARROW = (1, 2, 3, 4)
-_MOST_TAPS, _TAPS_SHARE = 32, 8  # of a size that is a filter's: at most so many, a share of the largest that is timed
 _COUNTED = 4  # values of a size that is rather a choice
 # Beyond borders that are a number of the source's own: nobody writes within so many of an edge.
 _WIDE = (((19, 23, 12, 10), (26, 20, 14, 11), (22, 29, 10, 13)), ((41, 53, 31, 20), (57, 45, 27, 22), (49, 61, 24, 26)))
@@ -149,16 +148,9 @@ def distances(contract: Contract) -> list[str]:
     return [s.name for s in contract.sizes if s.name not in extents]
 
 
-def _taps(contract: Contract) -> list[str]:
-    """Sizes that can only be far smaller than others are when it counts: the length of a filter, which is an extent of
-    the filter alone."""
-    timed = max((max(s.timed) for s in contract.sizes), default=0)
-    return [s.name for s in contract.sizes if s.maximum <= min(_MOST_TAPS, timed // _TAPS_SHARE)]
-
-
 def _short_distances(contract: Contract) -> list[dict[str, int]]:
     """Sizes of which those that are distances are short; none where all are, or there is none."""
-    apart = {*distances(contract), *_taps(contract)}
+    apart = distances(contract)
     own = [s for s in contract.sizes if s.name in apart]
     others = [s for s in contract.sizes if s.name not in apart]
     if not own or not others:
