@@ -121,13 +121,14 @@ def _by_parts(contract: Contract, candidate: Candidate, parts: Sequence[range], 
     between = [s for s in plan.scratch if not any(s in own for own in inner.values())]
     buffers = {a.name: a for a in contract.buffers()} | {s.name: _buffer(contract, s) for s in between}
     kept = {s.name for s in between}
-    made, sizes, written, told_order = list[Statement](), dict[str, None](), set[str](), set[str]()
+    made, sizes, written, met = list[Statement](), dict[str, None](), set[str](), set[str]()
     for part in parts:
         own_plan = replace(plan, launches=plan.launches[part.start : part.stop], scratch=inner[part])
         step = Candidate(candidate.source, own_plan, (), candidate.language)
-        passed = {name for launch in own_plan.launches for name in launch.args}
-        found = _lifted_part(contract, buffers, [n for n in kept - told_order if n in passed], step, lift)
-        told_order |= kept & passed
+        passed = {name for launch in own_plan.launches for name in launch.args if isinstance(name, str)}
+        first = [s.name for s in between if s.name in passed - met]
+        found = _lifted_part(contract, buffers, first, step, lift)
+        met |= passed
         sizes |= dict.fromkeys(found.sizes)
         own = _changes(found)
         read = {e.buffer for s in own for e in distinct(_value(s)) if isinstance(e, Load)}

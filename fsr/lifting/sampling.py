@@ -15,6 +15,7 @@ from fsr.contract.model import Argument, Contract, Size, concrete_launches
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Role
+from fsr.testgen.fitting import smallest
 
 Ints = np.ndarray[Any, np.dtype[np.int32]]
 # Small, unlike each other in every column and every row, so that no relation between sizes looks like a law.
@@ -54,7 +55,7 @@ def watched_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     if not fitting and all(_fits(contract, c, _MOST_ELEMENTS, 4 * _WATCHED_THREADS) for c in small):
         fitting = small  # as many threads at any sizes
     if len(fitting) < len(small):
-        least = {s.name: max(s.minimum, 1) for s in contract.sizes}
+        least = smallest(contract)
         steps = [least, *({**least, s.name: min(least[s.name] + 1, s.maximum)} for s in contract.sizes)]
         fitting += [c for c in steps if _fits(contract, c, _MOST_ELEMENTS, 4 * _WATCHED_THREADS)]
     sets = [_distinct(fitting), _short_distances(contract)]
@@ -168,14 +169,14 @@ def _short_distances(contract: Contract) -> list[dict[str, int]]:
 
 def least_sizes(contract: Contract) -> dict[str, int] | None:
     """The smallest sizes that are any, to be watched in part; None where even they are too large."""
-    sizes = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    sizes = smallest(contract)
     return sizes if _fits(contract, sizes, PART_ELEMENTS, PART_ELEMENTS) else None
 
 
 def spread_sizes(contract: Contract) -> list[dict[str, int]]:
     """As few threads as sizes can be told apart with: the smallest ones, each in its turn a little larger than most
     fixed lengths of a few, and all unlike each other."""
-    least = {s.name: max(s.minimum, 1) for s in contract.sizes}
+    least = smallest(contract)
     most = {s.name: s.maximum for s in contract.sizes}
     more = 5 if _fits(contract, least, _FEW_ELEMENTS, _FEW_ELEMENTS) else 1
     rows = [{**least, n: low + more} for n, low in least.items()]
@@ -240,7 +241,7 @@ def _always(contract: Contract) -> int:
     """How many threads there are at the smallest sizes, where they are no more at others: a grid of as many blocks as
     fill a GPU, most of which find nothing to do at small sizes. 0 where threads grow with sizes, are too many, or where
     there are no other sizes: they find enough to do then."""
-    rows = [{s.name: max(s.minimum, 1) for s in contract.sizes}, _row(contract, _CHECKS[0])]
+    rows = [smallest(contract), _row(contract, _CHECKS[0])]
     if rows[0] == rows[1]:
         return 0
     try:

@@ -10,18 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 
 from fsr.computation.computation import KEPT, Computation, Statement
 from fsr.computation.expression import (
     Affine,
-    Case,
     Expr,
     Fold,
     Load,
     Number,
-    Quotient,
+    Op,
     Recurrence,
-    Remainder,
     affine,
     children,
     distinct,
@@ -29,10 +28,11 @@ from fsr.computation.expression import (
     put_in_place,
     rebuilt,
     renamed,
-    walk,
+    with_affine,
 )
 from fsr.lifting.work import extent_at
 
+_CHEAP = frozenset(["sum", "prod", "neg", "max", "min"])
 _MOST_MORE = 6  # reads of an element's more than there were
 
 
@@ -48,17 +48,12 @@ def _put_in(c: Computation, sizes: Mapping[str, int]) -> Iterator[Computation]:
     for s in c.statements:
         if not s.target.startswith(KEPT) or sum(o.target == s.target for o in c.statements) != 1 or not _is_plain(s):
             continue
-        readers = [o for o in c.statements if o.value is not None and any(_reads(o.value, s.target))]
-        if s in readers or not readers or any(o.kind not in ("map", "fold") for o in readers):
+        reads = [r for o in c.statements if o.value is not None for r in _reads_of(o, o.value, s.target, sizes)]
+        if not reads or any(r.reader is s or r.reader.kind not in ("map", "fold") for r in reads):
             continue
-        reads = [r for o in readers for r in _reads_of(o, s.target, sizes)]
         if not (_is_read_once(reads, s) or _is_cheap(reads, s)) or not all(_is_inside(r, s, c) for r in reads):
             continue
-        told = tuple(
-            replace(o, value=_with(o.value, s, o)) if o in readers and o.value is not None else o
-            for o in c.statements
-            if o is not s
-        )
+        told = tuple(o if o.value is None else replace(o, value=_with(o.value, s)) for o in c.statements if o is not s)
         yield replace(c, buffers=tuple(b for b in c.buffers if b.name != s.target), statements=told)
 
 
@@ -86,11 +81,7 @@ def _index(e: Expr) -> Affine | None:
     return e.index if isinstance(e, Number) and isinstance(e.index, Affine) else None
 
 
-def _reads(e: Expr, buffer: str) -> Iterator[Load]:
-    return (x for x in walk(e) if isinstance(x, Load) and x.buffer == buffer)
-
-
-def _reads_of(reader: Statement, buffer: str, sizes: Mapping[str, int]) -> list[_Read]:
+def _reads_of(reader: Statement, value: Expr, buffer: str, sizes: Mapping[str, int]) -> list[_Read]:
     found = list[_Read]()
 
     def visit(e: Expr, times: float, folded: bool, clipped: bool) -> None:
@@ -101,8 +92,7 @@ def _reads_of(reader: Statement, buffer: str, sizes: Mapping[str, int]) -> list[
         for part in children(e):
             visit(part, times, folded, clipped)
 
-    assert reader.value is not None
-    visit(reader.value, 1.0, False, False)
+    visit(value, 1.0, False, False)
     return found
 
 
@@ -124,16 +114,10 @@ def _is_cheap(reads: list[_Read], s: Statement) -> bool:
     """Whether what is read costs little more made anew each time: products and sums of a few reads."""
     assert s.value is not None
     parts = list(distinct(s.value))
-    if any(isinstance(e, Fold) or _is_dear(e) for e in parts):
+    if any(isinstance(e, Fold) or (isinstance(e, Op) and e.name not in _CHEAP) for e in parts):
         return False
     loads = sum(isinstance(e, Load) for e in parts)
     return sum(r.times for r in reads) * max(loads - 1, 0) <= _MOST_MORE
-
-
-def _is_dear(e: Expr) -> bool:
-    return getattr(e, "name", "sum") not in ("sum", "prod", "neg", "cast", "max", "min") and not isinstance(
-        e, Load | Number
-    )
 
 
 def _is_inside(read: _Read, s: Statement, c: Computation) -> bool:
@@ -153,7 +137,7 @@ def _is_inside(read: _Read, s: Statement, c: Computation) -> bool:
     )
 
 
-def _with(e: Expr, s: Statement, reader: Statement) -> Expr:
+def _with(e: Expr, s: Statement) -> Expr:
     """The expression with an element of a statement's put in for each read of it."""
     count = 0
 
@@ -175,26 +159,7 @@ def _with(e: Expr, s: Statement, reader: Statement) -> Expr:
 
 def _placed(e: Expr, at: Mapping[str, Affine]) -> Expr:
     """The expression with other affine values in the place of its dimensions."""
-
-    def index(a: Affine) -> Affine:
-        for name, instead in at.items():
-            a = put_in_place(a, name, instead)
-        return a
-
-    def change(e: Expr, parts: tuple[Expr, ...]) -> Expr:
-        e = rebuilt(e, parts)
-        match e:
-            case Number(Affine() as a):
-                return replace(e, index=index(a))
-            case Number(Remainder() | Quotient() as r):
-                return replace(e, index=replace(r, value=index(r.value)))
-            case Fold():
-                return replace(e, dims=tuple((n, index(x)) for n, x in e.dims))
-            case Case():
-                return replace(e, left=index(e.left), right=index(e.right))
-        return e
-
-    return mapped(e, change)
+    return with_affine(e, lambda a: reduce(lambda a, name: put_in_place(a, name, at[name]), at, a))
 
 
 __all__ = ["spared"]

@@ -19,7 +19,7 @@ from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Candidate, Case, CaseKind, Plan
 from fsr.testgen import families
 from fsr.testgen.bounds import is_free
-from fsr.testgen.fitting import clip, elements, fit, halved, named_in, room
+from fsr.testgen.fitting import clip, elements, fit, halved, named_in, room, smallest
 from fsr.testgen.numbers import folded, numbers, products
 
 GPU_ELEMENTS = 1 << 18
@@ -141,7 +141,7 @@ def _named_case(
     others = {s.name: clip(s, int(rng.integers(17, 140))) for s in contract.sizes}
     sizes = fit(contract, others | {size.name: value}, max_elements, pinned=size.name)
     if sizes[size.name] != value:  # too large for a test, but a number that large is hardly a tile
-        sizes = {s.name: clip(s, 1) for s in contract.sizes} | {size.name: value}
+        sizes = smallest(contract) | {size.name: value}
         if modest or elements(contract, sizes) > NAMED_ELEMENTS:
             return None
     return new_case(f"named {size.name} {value}", sizes, "normal", rng, CaseKind.NAMED)
@@ -292,7 +292,7 @@ def _pool(
     pool = [
         fit(contract, {n: values[0] for n, values in interesting.items()}, max_elements),
         {s.name: s.minimum for s in contract.sizes},
-        {s.name: clip(s, 1) for s in contract.sizes},
+        smallest(contract),
     ]
     for name, values in interesting.items():
         for value in values:

@@ -26,7 +26,7 @@ def elements(contract: Contract, sizes: Mapping[str, int]) -> int:
 def _scratch(contract: Contract, sizes: Mapping[str, int]) -> int:
     """Scores of all positions by all, say, are the square of the arguments; a workspace of one length costs nothing
     more at one size than at another."""
-    least = {s.name: min(clip(s, 1), sizes.get(s.name, s.maximum)) for s in contract.sizes}
+    least = {name: min(low, sizes.get(name, low)) for name, low in smallest(contract).items()}
     return sum(
         max(evaluate_int(one.count, sizes) - max(evaluate_int(one.count, least), 0), 0) for one in contract.plan.scratch
     )
@@ -35,6 +35,11 @@ def _scratch(contract: Contract, sizes: Mapping[str, int]) -> int:
 def clip(size: Size, value: int) -> int:
     """The legal value nearest to one."""
     return min(max(value, size.minimum), size.maximum)
+
+
+def smallest(contract: Contract) -> dict[str, int]:
+    """The smallest sizes that are any: 1, or what the contract asks for where it allows no 1."""
+    return {s.name: clip(s, 1) for s in contract.sizes}
 
 
 def fit(contract: Contract, sizes: dict[str, int], max_elements: int, pinned: str = "") -> dict[str, int]:
@@ -57,7 +62,7 @@ def room(contract: Contract, max_elements: int) -> int:
 
 def halved(contract: Contract, sizes: Mapping[str, int], pinned: str = "") -> dict[str, int] | None:
     """The sizes with the largest that is not pinned about half as large, odd; None where all are as small as may be."""
-    lows = {s.name: clip(s, 1) for s in contract.sizes}
+    lows = smallest(contract)
     free = [name for name in sizes if name != pinned and sizes[name] > lows[name]]
     if not free:
         return None

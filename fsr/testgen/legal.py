@@ -15,7 +15,7 @@ from fsr.hardware.gpus import Target
 from fsr.hardware.limits import MAX_BLOCK, MAX_GRID, MAX_THREADS
 from fsr.records import Candidate, Fault, FaultKind, Launch, Plan
 from fsr.source.entry import function_name
-from fsr.testgen.fitting import clip
+from fsr.testgen.fitting import smallest
 from fsr.testgen.numbers import constant
 
 _BOUNDS = r"__launch_bounds__\s*\(\s*([^,()]+)[^()]*\)[^;{}()]*?\b"
@@ -56,7 +56,7 @@ def outnumbers(contract: Contract, plan: Plan, target: Target) -> bool:
 
 def _ends(contract: Contract) -> Iterator[dict[str, int]]:
     """All sizes at their largest, each alone at its largest, all at their smallest that is not 0."""
-    least = {s.name: clip(s, 1) for s in contract.sizes}
+    least = smallest(contract)
     yield {s.name: s.maximum for s in contract.sizes}
     yield from (least | {s.name: s.maximum} for s in contract.sizes)
     yield least
@@ -64,7 +64,7 @@ def _ends(contract: Contract) -> Iterator[dict[str, int]]:
 
 def _odd(contract: Contract) -> Iterator[dict[str, int]]:
     """Each size at small odd numbers, the others as small as they may be."""
-    least = {s.name: clip(s, 1) for s in contract.sizes}
+    least = smallest(contract)
     for size, value in itertools.product(contract.sizes, (1, 3, 5, 7, 1001)):
         if size.minimum <= value <= size.maximum:
             yield least | {size.name: value}

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fsr.contract.model import Contract, Size
-from fsr.testgen.fitting import clip, elements, fit
+from fsr.testgen.fitting import clip, elements, fit, smallest
 
 SMALL_RANGE = 4096  # values of a size that are gone through in so many even steps as there are cases
 SPREAD, TOGETHER = 16, 8  # cases
@@ -31,7 +31,7 @@ def spread_sizes(contract: Contract, rng: np.random.Generator, max_elements: int
         sizes = {s.name: clip(s, int(rng.integers(2, 20))) for s in contract.sizes}
         sizes |= {name: int(values[number]) for name, values in drawn.items()}
         pinned = ranged[number % len(ranged)].name
-        least = elements(contract, {s.name: clip(s, 1) for s in contract.sizes} | {pinned: sizes[pinned]})
+        least = elements(contract, smallest(contract) | {pinned: sizes[pinned]})
         yield fit(contract, sizes, max(max_elements, least + least // 4), pinned=pinned)
 
 
@@ -54,6 +54,7 @@ def sizes_together(contract: Contract, rng: np.random.Generator, max_elements: i
 
 
 def _strata(size: Size, rng: np.random.Generator) -> np.ndarray:
-    low, count = clip(size, 1), size.maximum - clip(size, 1) + 1
+    low = clip(size, 1)
+    count = size.maximum - low + 1
     places = (np.arange(SPREAD) + rng.random(SPREAD)) * count / SPREAD
     return low + rng.permutation(places.astype(np.int64))

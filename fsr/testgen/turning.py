@@ -20,7 +20,7 @@ from fsr.source.parse import parse_kernels
 from fsr.source.walk import names_assigned, walk_exprs, walk_stmts
 from fsr.testgen.cases import HOST_ELEMENTS, NAMED_ELEMENTS, new_case, stream
 from fsr.testgen.evaluate import COMPARED, Lookup, UnknownValueError, Values, evaluated
-from fsr.testgen.fitting import clip, elements
+from fsr.testgen.fitting import clip, elements, smallest
 from fsr.testgen.numbers import constant
 
 TRIED = 1 << 20  # sizes at which a condition is evaluated: all up to here, and some beyond
@@ -153,7 +153,7 @@ def _sizes(contract: Contract, view: _View, old: set[Expr], rng: np.random.Gener
 def _sides(
     contract: Contract, view: _View, condition: Expr, size: Size, rng: np.random.Generator
 ) -> Iterator[dict[str, int]]:
-    probe = {s.name: np.asarray(clip(s, 1), dtype=np.int64) for s in contract.sizes}
+    probe = {name: np.asarray(low, dtype=np.int64) for name, low in smallest(contract).items()}
     found = _at(view, condition, probe)
     if found is None or size.name not in found[1]:
         return
@@ -190,7 +190,7 @@ def _at(view: _View, condition: Expr, sizes: Mapping[str, Values]) -> tuple[Valu
 
 def _ordinary(contract: Contract, size: Size) -> int:
     """The largest value of a size that ordinary tests have: where each stands for a whole tile, that is a small one."""
-    least = {s.name: clip(s, 1) for s in contract.sizes}
+    least = smallest(contract)
     low, high = clip(size, 1), min(ORDINARY, size.maximum)
     while low < high:
         middle = (low + high + 1) // 2

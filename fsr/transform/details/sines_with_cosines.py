@@ -27,7 +27,7 @@ from fsr.source.form import (
     Unary,
 )
 from fsr.source.mapping import rewrite, with_blocks
-from fsr.source.walk import Block, exprs_of, fresh, names_assigned, names_in, walk_expr, walk_stmts
+from fsr.source.walk import Block, blocks_of, exprs_of, fresh, names_assigned, names_in, walk_expr, walk_stmts
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
@@ -62,7 +62,7 @@ class SinesWithCosines:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """One a kernel that has a pair; none under an exact contract."""
         for target in () if subject.contract.tolerance.exact else targets(subject):
-            blocks = [target.kernel.body, *(b for s in walk_stmts(target.kernel.body) for b in _blocks(s))]
+            blocks = [target.kernel.body, *(b for s in walk_stmts(target.kernel.body) for b in blocks_of(s))]
             if any(_pair(block, target) for block in blocks):
                 yield Move(self.name, target.region, (), GAIN)
 
@@ -71,17 +71,6 @@ class SinesWithCosines:
         target = target_of(subject, move)
         taken = set(target.names)
         return rewritten(target, move, replace(target.kernel, body=_joined(target.kernel.body, target, taken)))
-
-
-def _blocks(s: Stmt) -> list[Block]:
-    found = list[Block]()
-
-    def note(block: Block) -> Block:
-        found.append(block)
-        return block
-
-    with_blocks(s, note)
-    return found
 
 
 def _joined(block: Block, target: Target, taken: set[str]) -> Block:
@@ -96,7 +85,6 @@ def _joined(block: Block, target: Target, taken: set[str]) -> Block:
         outs = (Unary("&", sine), Unary("&", cosine))
         call = ExprStmt(Call(Name(pair.call), (pair.angle, *outs)))
         told = {name: sine if name in _SINES else cosine for name in _BOTH if _called(name, type_) == pair.call}
-
         part = _told(block[pair.first : pair.last + 1], pair.angle, told)
         made = (Declare(type_, names[0], None), Declare(type_, names[1], None), call)
         block = (*block[: pair.first], *made, *part, *block[pair.last + 1 :])
