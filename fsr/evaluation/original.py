@@ -27,6 +27,7 @@ from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stop
 from fsr.evaluation.widened import Widened
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
 from fsr.source.tokens import tokenize
+from fsr.testgen.cases import HOST_ELEMENTS
 from fsr.testgen.compare import adds, compare
 from fsr.testgen.corners import OVERFLOWING
 from fsr.testgen.families import FREE
@@ -217,7 +218,8 @@ class Original:
         """One run, with a note of what it took. What began with the very first, as the device's own process, and what a
         build without instruments saves, shows in the second, which another build answers where the first was dear."""
         first, self._ran = not self._ran, True
-        got = self.run_limited(case, data, BASELINE_TIMEOUT_S if self._expected else FIRST_TIMEOUT_S)
+        small = elements(self.contract, case.size_map()) <= HOST_ELEMENTS
+        got = self.run_limited(case, data, FIRST_TIMEOUT_S if small and not self._expected else BASELINE_TIMEOUT_S)
         took = self.stopwatch.last_s
         if case == self.spec.smoke_case():
             self.answer_s = min(took, self.answer_s or took)
@@ -248,10 +250,16 @@ class Original:
             where=f"case {case.name!r} ({sizes}; values {case.family})"
             + (f", line {fault.line}" if fault.line else ""),
             fix=(self._promise() if misaligned else "")
+            + (self._smaller(case) if fault.kind is FaultKind.HANG else "")
             + "correct the kernel, or narrow the sizes and values in its contract"
             + (", or state in its shape what the callers allocate, where that is more" if room else "")
             + (_IN_STEP if fault.kind is FaultKind.NONDETERMINISTIC and self._in_step() else ""),
         )
+
+    def _smaller(self, case: Case) -> str:
+        """What to do about a kernel that ends, but too late where it runs; '' where its case is small."""
+        large = elements(self.contract, case.size_map()) > HOST_ELEMENTS
+        return "choose smaller sizes, if it is only too slow for this device; otherwise " if large else ""
 
     def _promise(self) -> str:
         """What to write where callers give pointers that are more aligned than the contract promises; '' for none."""

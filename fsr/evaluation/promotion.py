@@ -99,8 +99,10 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
 
 
 def _reached(session: Session) -> dict[str, Json]:
-    """Of each size the least and the largest that was tested in whole, and whether all timed sizes were."""
-    found = [dict(sizes) for sizes in session.reached]
+    """Of each size the least and the largest that was tested in whole, by the tests before too, and whether all timed
+    sizes were."""
+    before = (case for case in session.search_cases() if not case.parts and not session.waits(case))
+    found = [dict(sizes) for sizes in session.reached] + [case.size_map() for case in before]
     ends: dict[str, Json] = {
         s.name: [min(one[s.name] for one in found), max(one[s.name] for one in found)]
         for s in session.contract.sizes

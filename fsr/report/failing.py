@@ -31,7 +31,7 @@ def _mismatch(known: Mapping[str, Any]) -> str:
     place = f"{known['argument']}[{', '.join(map(str, known['index']))}]" if known["index"] else known["argument"]
     share = f"{known['wrong']} of {known['of']} elements"
     if known["kind"] == "unwritten":
-        return f"{place} was never written, expected {_number(known['expected'])} ({share})"
+        return f"{place} was never written, or from outside a buffer, expected {_number(known['expected'])} ({share})"
     off = ""
     if known["kind"] == "value" and known["bound"] != 0 and not isinstance(known["worst_error"], str):
         off = f"off by {known['worst_error']:.3g}, allowed {_number(known['bound'], 3)}; "

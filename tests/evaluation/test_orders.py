@@ -12,7 +12,7 @@ from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.session import Session
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.watching import in_two_blocks, watch
-from fsr.records import Candidate, Fault, FaultKind, Plan, Scratch
+from fsr.records import Candidate, CaseKind, Fault, FaultKind, Plan, Scratch
 from fsr.runs.kernel import load_kernel
 
 ORIGINAL = """// /// fsr
@@ -267,5 +267,45 @@ def test_a_kernel_that_takes_long_is_watched_in_part(tmp_path: Path, monkeypatch
         assert watch(session, kernel.baseline, session.held_out_cases()) == (None, "silent")
     finally:
         session.close()
-    assert [bool(order.chosen) for order in after] == [n >= len(ORDERS) for n in range(usual)]
+    assert [bool(order.chosen) for order in after] == [n >= len(ORDERS) for n in range(len(after))]
+    assert len(orders) == len(after) < usual  # other sizes are left out
     assert all(order.chosen for order in orders)
+
+
+TWICE = """// /// fsr
+// entry = "twice"
+// [sizes]
+// n = {min = 0, max = 67108864, timed = 65536}
+// [args]
+// x = {role = "in", shape = ["n"], finite = true}
+// y = {role = "out", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 128)"
+// block = 128
+// ///
+__global__ void twice(int n, const float *x, float *y)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2.0f * x[i];
+}
+"""
+
+
+def test_a_read_just_behind_a_buffer_is_found_at_every_small_size(tmp_path: Path) -> None:
+    """It does no harm and changes nothing, so that no other test tells; only one size shows it."""
+    (tmp_path / "twice.cu").write_text(TWICE)
+    kernel = load_kernel(tmp_path / "twice.cu", None)
+    session = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 0, str(tmp_path)))
+    try:
+        sizes = {case.size_map()["n"] for case in session.search_cases() if case.kind is CaseKind.SEARCH}
+        small = sorted(n for n in sizes if 0 < n <= 1024)
+        assert len(small) > 15
+        for n in small[::4]:
+            wrong = kernel.baseline.source.replace("x[i]", f"(x[i] + 0.0f * x[n == {n} ? n : i])")
+            assert wrong != kernel.baseline.source
+            candidate = replace(kernel.baseline, source=wrong)
+            failed, _ = watch(session, candidate, session.held_out_cases())
+            assert failed is not None and failed.fault is not None
+            assert failed.fault.kind is FaultKind.OUT_OF_BOUNDS and failed.case.size_map() == {"n": n}
+    finally:
+        session.close()

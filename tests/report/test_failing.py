@@ -19,7 +19,10 @@ def test_a_wrong_element_is_a_sentence() -> None:
         "  remark       x has no limits",
     ]
     left = WRONG | {"kind": "unwritten", "got": "nan", "worst_error": "inf"}
-    assert failure_lines(left)[1] == "  wrong        hit[0] was never written, expected 1 (1 of 4 elements)"
+    assert (
+        failure_lines(left)[1]
+        == "  wrong        hit[0] was never written, or from outside a buffer, expected 1 (1 of 4 elements)"
+    )
     wild = WRONG | {"kind": "non-finite", "got": "nan", "expected": -0.0, "worst_error": "inf"}
     assert failure_lines(wild)[1] == "  wrong        hit[0] is nan, expected -0 (1 of 4 elements)"
 
