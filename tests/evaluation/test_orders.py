@@ -305,7 +305,9 @@ def test_a_read_just_behind_a_buffer_is_found_at_every_small_size(tmp_path: Path
             assert wrong != kernel.baseline.source
             candidate = replace(kernel.baseline, source=wrong)
             failed, _ = watch(session, candidate, session.held_out_cases())
-            assert failed is not None and failed.fault is not None
-            assert failed.fault.kind is FaultKind.OUT_OF_BOUNDS and failed.case.size_map() == {"n": n}
+            assert failed is not None
+            assert failed.fault is not None
+            assert failed.fault.kind is FaultKind.OUT_OF_BOUNDS
+            assert failed.case.size_map() == {"n": n}
     finally:
         session.close()

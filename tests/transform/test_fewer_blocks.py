@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from fsr.records import ScalarArgument
@@ -242,6 +243,43 @@ def test_what_points_change_is_not_taken_for_the_same(subject_from, runner) -> N
     hidden = f"""int at = 1; {START} if (i < n) {{ int at = i % 7; atomicAdd(&to[at], x[i]); }}
     T v = i < n ? x[i] : T(0); {LANES} if (t % 32 == 0) atomicAdd(&to[8 + at], v);"""
     assert not list(ACTION.moves(subject_from(kernel(hidden))))
+
+
+PAIRS = """
+// /// fsr
+// entry = "pairs"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 2048}
+// [args]
+// x = {role = "in", shape = ["n"]}
+// y = {role = "inout", shape = ["n"], value = 0}
+// [launch]
+// grid = ["ceil_div(n, 64)", "ceil_div(n, 4)"]
+// block = [64, 4]
+// [tolerance]
+// sum_length = "n"
+// ///
+__global__ void pairs(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x, j = blockIdx.y * blockDim.y + threadIdx.y;
+    if (i < n && j < n && i != j) {
+        float d = x[i] - x[j];
+        if (d > 0.0f) atomicAdd(&y[i], d);
+    }
+}
+"""
+
+
+def test_what_no_point_adds_to_is_left_alone(subject_from, runner) -> None:
+    """A thread whose place lies behind the buffer adds nothing, not even nothing at all."""
+    subject = subject_from(PAIRS)
+    made = ACTION.apply(subject, next(ACTION.moves(subject)))
+    assert "y_any = true;" in made.source
+    assert "if (y_any)" in made.source
+    for n in (1, 3, 63, 65, 100):
+        want, got = (runner.outputs(c, subject.contract, {"n": n})["y"] for c in (subject.candidate, made))
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+        assert not runner.faults(made, subject.contract, {"n": n})
 
 
 def test_narrow_sums_do_not_overflow(subject_from) -> None:

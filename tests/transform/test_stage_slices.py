@@ -275,6 +275,7 @@ WRITES_REFUSED = {
     "a return in a switch": ("for", "switch (n) { case 5: return; default: break; } for"),
     "a return behind a macro": ("for", "LEAVE_IF(n == 5) for"),
     "by another thread too": ("for", "y[(n - 1 - i) * 9] = 0.f; for"),
+    "atomics on a member": ("for", "atomicAdd(&reinterpret_cast<int2 &>(y[i * 9]).x, 1); for"),
     "atomics": ("y[i * 9 + k] =", "atomicAdd(&y[i * 9 + k], 1.f); y[i * 9 + k] ="),
 }
 
@@ -294,6 +295,17 @@ def test_what_other_blocks_write_stays(subject_from) -> None:
     )
     assert list(ACTION.moves(subject_from(one)))
     assert list(ACTION.moves(subject_from(two))) == []
+
+
+def test_atomics_on_members_keep_their_buffer(subject_from) -> None:
+    text = SUM.replace("y[i] =", "y[i].x =")
+    assert text != SUM
+    added = text.replace("y[i].x = s", "atomicAdd(&y[i].x, s)")
+    assert added != text
+    subject = subject_from(kernel(added, y="float3 *y", shapes=('"n", 9', '"n", 3'), roles=("in", "inout")))
+    made = [ACTION.apply(subject, m).source for m in ACTION.moves(subject)]
+    assert made
+    assert not any("y_slice" in one for one in made)
 
 
 def test_buffers_that_may_overlap_stay(subject_from) -> None:

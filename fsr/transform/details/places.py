@@ -230,6 +230,8 @@ class Places:
         """Whether a call does nothing with elements that memory of the thread's would not do: no atomics behind it."""
         if not self.target.functions.stays_in_thread(call, self.target.type_names):
             return False
+        if is_atomic(call) and any(self.place(e) is not None for e in walk_expr(call)):  # of a member too: `&x[i].y`
+            return False
         callee = call.callee.text if isinstance(call.callee, Name) else ""
         changes = any(f"{callee}({n}" in self.target.kernel.by_reference for n in range(len(call.args)))
         changes |= any(self.address(a) is not None for a in call.args)

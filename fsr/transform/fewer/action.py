@@ -15,8 +15,8 @@ from fsr.analysis.macros import expanded, hides_names
 from fsr.analysis.operators import BY_ATOMIC, identity
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch, ScalarArgument
-from fsr.source.form import Comment, Declare, Expr, For, Literal, Member, Name, Param, Stmt
-from fsr.source.mapping import substitute
+from fsr.source.form import Comment, Declare, Expr, For, If, Literal, Member, Name, Param, Stmt
+from fsr.source.mapping import map_stmts, substitute
 from fsr.source.walk import Block, fresh, names_mentioned, variables
 from fsr.transform.fewer.partials import by_block, partial_results, told_of_fewer
 from fsr.transform.fewer.parts import Parts, is_positive, more
@@ -215,7 +215,9 @@ def _commutes(parts: Parts, leaves: tuple[_Leaf, ...]) -> bool:
     for g in parts.gathered:
         values[g.total] = Value("leaves", g.fold, g.type)
     parts.commutes.added, parts.commutes.last = set(), False
-    passed = parts.commutes.passes(tuple(parts.end), values) and bool(parts.commutes.added)
+    told = {Name(g.any) for g in parts.gathered if g.any}  # where none, adding nothing would be as good
+    end = map_stmts(tuple(parts.end), lambda s: s.then if isinstance(s, If) and s.test in told else s)
+    passed = parts.commutes.passes(end, values) and bool(parts.commutes.added)
     parts.commutes.held = before
     used = names_mentioned(parts.points) & {p.name for p in parts.target.kernel.params if p.is_pointer}
     return passed and not any(parts.target.may_alias(u, a) for u in used for a in parts.commutes.added)
@@ -228,6 +230,7 @@ def _body(found: _Found, block: str, whole: Expr) -> Block:
     parts, leaves = found.parts, found.leaves
     totals = [Declare(x.type, x.total, Literal(identity(x.fold, x.type, positive=x.positive))) for x in leaves]
     totals += [Declare(g.type, g.total, Literal(identity(g.fold, g.type))) for g in parts.gathered]
+    totals += [Declare("bool", g.any, Literal("false")) for g in parts.gathered if g.any]
     folds = [more(x.fold, x.total, Name(x.name), x.type) for x in leaves]
     told: dict[tuple[str, str], Expr] = {("blockIdx", found.axis): Name(block), ("gridDim", found.axis): whole}
     points = with_ids((*parts.points, *folds), told)

@@ -58,12 +58,15 @@ from fsr.transform.trees.threads import Threads
 
 @dataclass(frozen=True)
 class Gathered:
-    """Atomics on one address that points add to: ``total`` is a variable for it, ``fold`` what the operation is."""
+    """Atomics on one address that points add to: ``total`` is a variable for it, ``fold`` what the operation is.
+    ``any``: a variable that tells whether a point did, where the address may be nobody's else (``&sums[i]`` where no
+    point of i is); '' where it is one for all."""
 
     name: str
     address: Expr
     total: str
     type: str
+    any: str
 
     @property
     def fold(self) -> str:
@@ -262,9 +265,10 @@ class Parts:
     def _with_gathered(self, s: Stmt) -> Stmt:
         """A statement whose atomics on a fixed address are folded into a variable."""
         inner = frozenset(variables((s,)))
-        return map_stmts((s,), lambda t: self._gather(t, inner))[0]
+        made = map_stmts((s,), lambda t: self._gather(t, inner))
+        return made[0] if len(made) == 1 else Scope(made)
 
-    def _gather(self, s: Stmt, inner: frozenset[str]) -> Stmt:
+    def _gather(self, s: Stmt, inner: frozenset[str]) -> Stmt | Block:
         match s:
             case ExprStmt(Call(Name(name), (address, value))) if (
                 name in ATOMICS and name not in self.target.functions.own
@@ -280,10 +284,15 @@ class Parts:
                 same = (g for g in self.gathered if (g.name, g.address) == (name, address))
                 one = next(same, None)
                 if one is None:
-                    one = Gathered(name, address, self.fresh(f"{place.memory.split(':')[-1]}_own"), place.type)
+                    memory = place.memory.split(":")[-1]
+                    total = self.fresh(f"{memory}_own")
+                    own = names_in(address) - {p.name for p in self.target.kernel.params}
+                    told = self.fresh(f"{memory}_any") if own else ""
+                    one = Gathered(name, address, total, place.type, told)
                     self.gathered.append(one)
                 plain = value if integer(value) is not None else Cast(one.type, value, "static_cast")
-                return more(one.fold, one.total, plain, one.type)
+                added = more(one.fold, one.total, plain, one.type)
+                return (added, Assign(Name(one.any), "=", Literal("true"))) if one.any else added
         return s
 
     def _fixed_address(self, address: Expr) -> Value | None:
@@ -300,7 +309,8 @@ class Parts:
 
     def _additions(self) -> Iterator[Stmt]:
         for g in self.gathered:
-            yield ExprStmt(Call(Name(g.name), (g.address, Name(g.total))))
+            added = ExprStmt(Call(Name(g.name), (g.address, Name(g.total))))
+            yield If(Name(g.any), (added,), ()) if g.any else added
 
     # ------------------------------------------------------------ what is handed on
 
