@@ -28,10 +28,10 @@ from fsr.computation.expression import (
     Remainder,
     affine,
     children,
+    distinct,
     names_in,
     rebuilt,
     renamed,
-    walk,
 )  # fmt: skip
 from fsr.computation.repeated import Repeated
 from fsr.computation.types import type_of
@@ -103,8 +103,8 @@ def inlined(c: Computation, e: Expr) -> Expr:
         return e
     if made.value is None or not all(isinstance(i, Number) and isinstance(i.index, Affine) for i in e.indices):
         raise NoMeaning(f"{e.buffer} is opaque")
-    bound = [n for x in walk(made.value) if isinstance(x, Fold) for n, _ in x.dims]
-    bound += [x.dim for x in walk(made.value) if isinstance(x, Recurrence)]
+    bound = [n for x in distinct(made.value) if isinstance(x, Fold) for n, _ in x.dims]
+    bound += [x.dim for x in distinct(made.value) if isinstance(x, Recurrence)]
     names = {n: f"{n} of {e.buffer}" for n in bound}
     for (dim, _), i in zip(made.domain, e.indices, strict=True):
         assert isinstance(i, Number)

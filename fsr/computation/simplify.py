@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from fsr.computation.canonical import ordered
@@ -15,6 +15,7 @@ from fsr.computation.expression import (
     Op,
     children,
     fixed,
+    mapped,
     rebuilt,
 )
 from fsr.computation.types import CASTS, neutral, type_of
@@ -27,10 +28,22 @@ def unpeeled(e: Expr, below: Mapping[str, str] | None = None) -> Expr:
     same there, sums of one term and powers of zero written out. ``below``: dimensions that are known to be at most
     another one."""
     below = below or {}
+    known: dict[int, Expr] = {}  # what stands in several places is looked at once
+
+    def told(e: Expr) -> Expr:
+        if id(e) not in known:
+            known[id(e)] = _unpeeled(e, below, told)
+        return known[id(e)]
+
+    return told(e)
+
+
+def _unpeeled(e: Expr, below: Mapping[str, str], beneath: Callable[[Expr], Expr]) -> Expr:
+    """The same of one expression; ``beneath``: of those in it, under what is known here."""
     match e:
         case Case(Affine(((a, 1),), 0), Affine(((b, 1),), -1), yes, no):
-            return replace(e, yes=unpeeled(yes, below), no=unpeeled(no, {**below, a: b}))
-    e = rebuilt(e, tuple(unpeeled(part, below) for part in children(e)))
+            return replace(e, yes=beneath(yes), no=unpeeled(no, {**below, a: b}))
+    e = rebuilt(e, tuple(map(beneath, children(e))))
     match e:
         case Case(Affine(((name, 1),), 0), Affine((), 0), yes, no):
             first = [at_zero(x, name) for x in (yes, no)]
@@ -51,7 +64,7 @@ def simplified(e: Expr) -> Expr:
 
 
 def _simplified(e: Expr) -> Expr:
-    return _known(rebuilt(e, tuple(map(_simplified, children(e)))))
+    return mapped(e, lambda e, parts: _known(rebuilt(e, parts)))
 
 
 def _known(e: Expr) -> Expr:
@@ -79,7 +92,7 @@ def _joined(e: Op) -> Expr:
     """A sum or product without what changes nothing and, of sums, without terms that cancel."""
     nothing = neutral(e.name, type_of(e))
     left = [a for a in e.args if not (isinstance(a, Const) and a.value == nothing.value)]
-    if e.name == "sum":
+    if e.name == "sum" and any(isinstance(a, Op) and a.name == "neg" for a in left):
         told = [ordered(a, _FRESH) for a in left]
         for a in list(told):
             less = ordered(Op("neg", (a,)), _FRESH)

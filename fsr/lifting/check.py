@@ -9,7 +9,7 @@ import numpy as np
 
 from fsr.backends.protocol import Device, DeviceFault
 from fsr.computation.computation import KEPT, Computation
-from fsr.computation.expression import Fold, Load, Op, walk
+from fsr.computation.expression import Fold, Load, Op, distinct
 from fsr.computation.interpret import NoMeaning, TooLarge, interpret, interpret_at
 from fsr.computation.types import type_of
 from fsr.contract.model import Contract
@@ -193,7 +193,7 @@ def _sampled(shape: Sequence[int], count: int) -> tuple[Array, ...]:
 
 def _cuts(c: Computation) -> bool:
     """Whether whole numbers are made of floating ones, which a fused product may put on the other side of one."""
-    values = (e for s in c.statements if s.value is not None for e in walk(s.value) if isinstance(e, Op))
+    values = (e for s in c.statements if s.value is not None for e in distinct(s.value) if isinstance(e, Op))
     return any(
         e.name.startswith(("int", "uint")) and type_of(e.args[0]).startswith(("float", "bfloat")) for e in values
     )
@@ -204,7 +204,7 @@ def _single(c: Computation, output: str) -> bool:
     seen, todo = {output}, [output]
     while todo:
         name = todo.pop()
-        parts = [e for s in c.statements if s.target == name and s.value is not None for e in walk(s.value)]
+        parts = [e for s in c.statements if s.target == name and s.value is not None for e in distinct(s.value)]
         if any(
             isinstance(e, Op | Fold)
             and (e.op if isinstance(e, Fold) else e.name) not in _EXACT

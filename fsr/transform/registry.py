@@ -21,6 +21,7 @@ from fsr.transform.details.index32 import Index32
 from fsr.transform.details.integer_powers import IntegerPowers
 from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.privatization import PrivatizeShared
+from fsr.transform.details.promoted_atomics import SumsBeforeAtomics
 from fsr.transform.details.qualifiers import CacheHint, Restrict
 from fsr.transform.details.register_promotion import RegisterPromotion
 from fsr.transform.details.row_padding import RowPadding
@@ -83,10 +84,10 @@ DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
     MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(),
     GuardInsertion(), SharedTables(), SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(),
-    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), StageSlices(), StageRows(),
-    InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(),
-    FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), Reciprocal(), Unroll(),
-    UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(), StageSlices(),
+    StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(),
+    SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), Reciprocal(),
+    Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

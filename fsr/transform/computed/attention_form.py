@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fsr.computation.canonical import ordered
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Op, children, names_in, rebuilt
+from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Op, children, mapped, names_in, rebuilt
 from fsr.computation.simplify import unpeeled
 from fsr.computation.types import CASTS, type_of
 from fsr.transform.computed.parts import name_of
@@ -104,21 +104,32 @@ def _only(found: Sequence[_T]) -> _T | None:
 
 
 def _topmost(e: Expr) -> list[Fold]:
-    """The folds of an expression that stand in no other."""
-    return [e] if isinstance(e, Fold) else [x for part in children(e) for x in _topmost(part)]
+    """The folds of an expression that stand in no other, each once."""
+    return [x for x in _above_folds(e, and_folds=True) if isinstance(x, Fold)]
 
 
-def _above_folds(e: Expr) -> list[Expr]:
-    """All that stands in an expression in no fold, each once."""
-    found = [] if isinstance(e, Fold) else [e, *(x for part in children(e) for x in _above_folds(part))]
-    return list(dict.fromkeys(found))
+def _above_folds(e: Expr, *, and_folds: bool = False) -> list[Expr]:
+    """All that stands in an expression in no fold, each once; with the folds themselves where that is asked."""
+    found, seen, stack = dict[Expr, None](), set[int](), [e]
+    while stack:
+        e = stack.pop()
+        if id(e) in seen:
+            continue
+        seen.add(id(e))
+        if and_folds or not isinstance(e, Fold):
+            found[e] = None
+        if not isinstance(e, Fold):
+            stack.extend(reversed(children(e)))
+    return list(found)
 
 
 def _put(e: Expr, power: Expr) -> Expr:
     """The expression with a number for the power where it stands in no fold."""
-    if isinstance(e, Fold):
-        return e
-    return Const(1.0, "float32") if e == power else rebuilt(e, tuple(_put(p, power) for p in children(e)))
+
+    def put(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+        return e if isinstance(e, Fold) else Const(1.0, "float32") if e == power else rebuilt(e, parts)
+
+    return mapped(e, put)
 
 
 def _linear(weight: Expr, power: Expr) -> bool:

@@ -22,7 +22,6 @@ from fsr.computation.expression import (
     names_in,
     rebuilt,
     renamed,
-    walk,
 )
 from fsr.computation.simplify import at_zero
 from fsr.computation.types import type_of
@@ -74,7 +73,7 @@ class Part:
         """Whether what it writes is read by the very point that writes it at most, and in no fold."""
         places = {(s.target, s.place) for s in self.outputs}
         for s in self.whole:
-            single = [e for e in walk(value_of(s)) if isinstance(e, Load) and self._changes(e)]
+            single = [e for e in distinct(value_of(s)) if isinstance(e, Load) and self._changes(e)]
             folded = {e for f in distinct(value_of(s)) if isinstance(f, Fold) for e in distinct(f)}
             if any(e in folded or (e.buffer, e.indices) not in places or s.domain != self.domain for e in single):
                 return False
@@ -104,7 +103,7 @@ class Part:
     def repeats(self) -> bool:
         """Whether every point would fold anew what is no point's own, however long that is."""
         own = {n for n, _ in self.domain}
-        folds = (e for s in self.whole for e in walk(value_of(s)) if isinstance(e, Fold))
+        folds = (e for s in self.whole for e in distinct(value_of(s)) if isinstance(e, Fold))
         return bool(own) and any(not names_in(f) & own and any(x.terms for _, x in f.dims) for f in folds)
 
     @property
@@ -181,7 +180,7 @@ def cuts_of(c: Computation) -> list[list[Part]]:
     levels: dict[str, int] = {}
     for s in c.statements:
         if s.target not in made:
-            kept = [e.buffer for e in walk(put_in(value_of(s), made)) if isinstance(e, Load)]
+            kept = [e.buffer for e in distinct(put_in(value_of(s), made)) if isinstance(e, Load)]
             levels[s.target] = max((levels[b] + 1 for b in kept if b.startswith(KEPT)), default=0)
             groups.setdefault((levels[s.target], s.domain), []).append(s)
     ways = (_nested(groups), list(groups.values()), [some for all_ in groups.values() for some in _by_kind(all_, made)])

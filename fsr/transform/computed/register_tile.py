@@ -23,7 +23,6 @@ from fsr.computation.expression import (
     distinct,
     names_in,
     rebuilt,
-    walk,
 )
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
@@ -76,7 +75,7 @@ def _falls_into_double(scene: Scene) -> bool:
     """Whether float64 is only between floats, as literals bring it about, and may be left out."""
     if scene.target.contract.tolerance.exact or any(b.dtype == "float64" for b in scene.part.buffers):
         return False
-    exprs = [e for s in scene.part.whole for e in walk(value_of(s))]
+    exprs = [e for s in scene.part.whole for e in distinct(value_of(s))]
     if any(isinstance(e, Load) and e.dtype in ("float64", "int32", "int64") for e in exprs):
         return False
     return any(isinstance(e, Op | Const) and type_of(e) == "float64" for e in exprs)

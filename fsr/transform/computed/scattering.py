@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fsr.computation.computation import KEPT, Computation, Statement
-from fsr.computation.expression import Expr, Fold, Load, Recurrence, walk
+from fsr.computation.expression import Expr, Fold, Load, Recurrence, distinct
 from fsr.transform.computed.parts import Domain, Part, name_of, put_in, value_of
 from fsr.transform.plain.scatter import has_atomic
 
@@ -37,7 +37,7 @@ def _put_in(s: Statement, made: dict[str, Statement]) -> Statement:
 
 def _within(s: Statement) -> list[Expr]:
     """All that a statement's value and place are made of."""
-    return [e for root in (*([s.value] if s.value is not None else []), *s.place) for e in walk(root)]
+    return [e for root in (*([s.value] if s.value is not None else []), *s.place) for e in distinct(root)]
 
 
 def _part(c: Computation, added: Sequence[Statement]) -> Part:

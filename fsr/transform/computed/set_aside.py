@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from fsr.computation.computation import KEPT, Buffer, Computation, Statement
-from fsr.computation.expression import Fold, Load, Number, affine, distinct, walk
+from fsr.computation.expression import Fold, Load, Number, affine, distinct
 from fsr.transform.computed.parts import value_of, written_out
 
 
@@ -35,5 +35,5 @@ def _reads_others(reader: Statement, s: Statement) -> bool:
     """Whether a statement reads what another one writes, elsewhere than at the place that the same point writes."""
     value = value_of(reader)
     folded = {e for f in distinct(value) if isinstance(f, Fold) for e in distinct(f)}
-    reads: Sequence[Load] = [e for e in walk(value) if isinstance(e, Load) and e.buffer == s.target]
+    reads: Sequence[Load] = [e for e in distinct(value) if isinstance(e, Load) and e.buffer == s.target]
     return any(e in folded or e.indices != s.place or reader.domain != s.domain for e in reads)

@@ -24,10 +24,10 @@ from fsr.computation.expression import (
     Op,
     affine,
     children,
+    distinct,
     names_in,
     rebuilt,
     renamed,
-    walk,
 )  # fmt: skip
 from fsr.computation.printing import affine_text
 from fsr.computation.simplify import unpeeled
@@ -192,7 +192,7 @@ def _longest(extent: Affine, around: Dims) -> str | None:
 def _reads_inside(body: Expr, name: str, longest: str, c: Computation) -> bool:
     """Whether all reads are within their buffers as far as that."""
     shapes = {b.name: b.shape for b in c.buffers}
-    for x in walk(body):
+    for x in distinct(body):
         if not isinstance(x, Load):
             continue
         for index, extent in zip(x.indices, shapes.get(x.buffer, ()), strict=False):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Expr, Load, distinct, names_in, renamed, walk
+from fsr.computation.expression import Expr, Load, distinct, names_in, renamed
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import a_pack_each
@@ -53,7 +53,7 @@ def _numbered_by(scene: Scene) -> list[str] | None:
     found = {
         tuple(map(name_of, x.indices))
         for s in scene.part.outputs
-        for x in walk(value_of(s))
+        for x in distinct(value_of(s))
         if isinstance(x, Load) and x.buffer in made
     }
     names = [n for n in next(iter(found)) if n is not None] if len(found) == 1 else []

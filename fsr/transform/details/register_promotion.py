@@ -99,11 +99,11 @@ class RegisterPromotion:
 
 def promoted(target: Target) -> Block:
     """The kernel's statements with variables in the elements' place."""
-    return _Kernel(target).promoted()
+    return Kept(target).promoted()
 
 
 @dataclass(frozen=True, slots=True)
-class _Element:
+class Element:
     """One element, or one member of it, of the array or pointer ``array``. ``where``: its indices."""
 
     array: str
@@ -113,7 +113,7 @@ class _Element:
     expr: Expr
 
 
-class _Kernel:
+class Kept:
     """A kernel whose loops are gone through from the outside in."""
 
     def __init__(self, target: Target) -> None:
@@ -174,13 +174,13 @@ class _Kernel:
 
     # ------------------------------------------------------------ elements
 
-    def elements(self, loop: For | While) -> Iterator[_Element]:
+    def elements(self, loop: For | While) -> Iterator[Element]:
         """The elements that the loop writes, each in an array of which it uses that alone."""
         written = {base_name(s.target) or "" for s in walk_stmts(loop.body) if isinstance(s, Assign)}
         for array in sorted(written & self.groups.keys()):
-            if not self._is_apart(array):
+            if not self.is_apart(array):
                 continue
-            found, left = list[_Element](), tuple[Stmt, ...]((loop,))
+            found, left = list[Element](), tuple[Stmt, ...]((loop,))
             for name in sorted(names_mentioned(left) & self.groups[array]):
                 more, left = self._shown(left, name)
                 found += more
@@ -193,16 +193,16 @@ class _Kernel:
                 if whole and self._meets_no_other(own[0], found) and self._stays(left, array, own):
                     yield from {e.member: e for e in reversed(own)}.values()
 
-    def _meets_no_other(self, one: _Element, all_: Sequence[_Element]) -> bool:
+    def _meets_no_other(self, one: Element, all_: Sequence[Element]) -> bool:
         """Whether an element is none of the others, as they are called otherwise or stand at another place."""
         others = {(e.array, e.where): e for e in all_ if (e.array, e.where) != (one.array, one.where)}
         return all(self.differ(one, other) for other in others.values())
 
-    def differ(self, one: _Element, other: _Element) -> bool:
+    def differ(self, one: Element, other: Element) -> bool:
         """Whether two elements have no byte in common, of one thread at a time."""
         return self.spans.apart(*(self.spans.span(e.array, e.where) for e in (one, other)))
 
-    def _is_apart(self, array: str) -> bool:
+    def is_apart(self, array: str) -> bool:
         """Whether what the array leads to is reached by names that are known, one variable each, and by no other
         argument; shared memory or a buffer, not volatile."""
         group = self.groups[array]
@@ -212,9 +212,9 @@ class _Kernel:
             return False
         return group & params <= self.target.unaliased and bool(group & (params | self.target.known.shared))
 
-    def _shown(self, body: Block, array: str) -> tuple[list[_Element], Block]:
+    def _shown(self, body: Block, array: str) -> tuple[list[Element], Block]:
         """The elements of an array that statements mention, and what is left of these without them."""
-        found = list[_Element]()
+        found = list[Element]()
 
         def change(e: Expr) -> Expr | None:
             if isinstance(e, Unary) and e.op == "&" and base_name(e) == array:
@@ -234,7 +234,7 @@ class _Kernel:
         taken = (a for n, a in enumerate(call.args) if f"{callee}({n}" in self.kernel.by_reference)
         return any(array in names_in(a) for a in taken)
 
-    def element(self, e: Expr, array: str) -> _Element | None:
+    def element(self, e: Expr, array: str) -> Element | None:
         """The whole element of the array, or the member of one, that an expression is."""
         member = e.name if isinstance(e, Member) and not e.arrow else ""
         place = element(e.base if isinstance(e, Member) and member else e, frozenset([array]))
@@ -242,7 +242,7 @@ class _Kernel:
         if place is None or len(place[1]) != max(1, len(declared[0].dims) if declared else 1):
             return None
         type_ = self._type(array, member)
-        return None if type_ is None else _Element(array, tuple(map(self.target.poly, place[1])), member, type_, e)
+        return None if type_ is None else Element(array, tuple(map(self.target.poly, place[1])), member, type_, e)
 
     def _type(self, array: str, member: str) -> str | None:
         """The type of an element, or of a member; None for what is no number or built-in vector."""
@@ -258,16 +258,20 @@ class _Kernel:
             return lanes[0].spelling if lanes is not None and member in "xyzw" else None
         return plain
 
-    def _stays(self, left: Block, array: str, found: Sequence[_Element]) -> bool:
+    def _stays(self, left: Block, array: str, found: Sequence[Element]) -> bool:
+        """Whether it is the same place in every turn, and of shared arrays a thread's own."""
+        shared = bool(self.groups[array] & self.target.known.shared)
+        wholes = [e.expr.base if isinstance(e.expr, Member) and e.member else e.expr for e in found]
+        return self.is_same_place(left, array, found) and not (shared and not all(map(self._is_own, wholes)))
+
+    def is_same_place(self, left: Block, array: str, found: Sequence[Element]) -> bool:
         """Whether the indices are the same in every turn of what is left of a loop, and read nothing that anybody
-        writes; of shared arrays, a thread's own."""
+        writes."""
         changing = names_assigned(left) | {s.name for s in walk_stmts(left) if isinstance(s, Declare)}
         changing |= {inner.var for inner in loops(left)}
         for e in found:
             whole = e.expr.base if isinstance(e.expr, Member) and e.member else e.expr
             if names_in(whole) & changing or not self._is_steady(whole, array):
-                return False
-            if self.groups[array] & self.target.known.shared and not self._is_own(whole):
                 return False
         return True
 
@@ -298,14 +302,14 @@ class _Kernel:
 class _Loop:
     """A loop that keeps elements. ``out``: the statements before it, which it may change and adds itself to."""
 
-    kernel: _Kernel
+    kernel: Kept
     loop: For | While
     out: list[Stmt]
     before: list[Stmt] = field(default_factory=list)
     after: list[Stmt] = field(default_factory=list)
     names: dict[tuple[str, tuple[Poly, ...], str], str] = field(default_factory=dict)
 
-    def keep(self, found: Sequence[_Element]) -> None:
+    def keep(self, found: Sequence[Element]) -> None:
         """Add the loop, and what must stand around it, to the statements."""
         behind = list[Stmt]()
         for e in found:
@@ -354,14 +358,14 @@ class _Loop:
 
     # ------------------------------------------------------------ what is sure
 
-    def _mentions(self, value: Expr, e: _Element) -> bool:
+    def _mentions(self, value: Expr, e: Element) -> bool:
         return any(self._is(x, e) for x in walk_expr(value))
 
-    def _is(self, target: Expr, e: _Element) -> bool:
+    def _is(self, target: Expr, e: Element) -> bool:
         one = self.kernel.element(target, e.array)
         return one is not None and (one.where, one.member) == (e.where, e.member)
 
-    def _set_before(self, e: _Element) -> int | None:
+    def _set_before(self, e: Element) -> int | None:
         """Which of the statements before the loop sets the element, if nothing since can have touched it."""
         named = names_in(e.expr)
         for at in reversed(range(len(self.out))):
@@ -383,7 +387,7 @@ class _Loop:
                     return None
         return None
 
-    def _is_another(self, target: Expr, e: _Element) -> bool:
+    def _is_another(self, target: Expr, e: Element) -> bool:
         """Whether an lvalue is an element of the same memory that is surely not this one, at a place that is known."""
         array = base_name(target) or ""
         one = self.kernel.element(target, array) if array in self.kernel.groups[e.array] else None
@@ -399,7 +403,7 @@ class _Loop:
             return self.loop.test
         return Binary(",", self.loop.start, Binary(",", self.loop.bound, self.loop.step))
 
-    def _begins(self, e: _Element) -> str:
+    def _begins(self, e: Element) -> str:
         """'read' or 'write' for what the first turn does to the element first, '' where that is not sure, or the loop's
         head cannot be evaluated once more."""
         head = self._head()
@@ -411,7 +415,7 @@ class _Loop:
             return ""
         return self._first(self.loop.body, e)
 
-    def _first(self, body: Block, e: _Element) -> str:
+    def _first(self, body: Block, e: Element) -> str:
         perhaps_read = False  # under a condition, which does no harm where it is read in any case
         for s in body:
             if isinstance(s, Assign) and s.op == "=" and self._is(s.target, e) and not self._mentions(s.value, e):
@@ -431,7 +435,7 @@ class _Loop:
         """Whether a loop has a first turn for sure."""
         return isinstance(loop, For) and bool(trip_count(self.kernel.target, loop))
 
-    def _writes(self, body: Block, e: _Element) -> bool:
+    def _writes(self, body: Block, e: Element) -> bool:
         """Whether the statements write the element whatever happens."""
         for s in body:
             match s:

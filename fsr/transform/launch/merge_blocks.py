@@ -14,6 +14,7 @@ from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch, ScalarArgument
 from fsr.source.form import Binary, Comment, Declare, Expr, If, Literal, Member, Name, Param
 from fsr.source.walk import Block, fresh
+from fsr.transform.launch.contiguous import nearest
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.launch.told_ids import taken_apart, with_ids
@@ -80,9 +81,10 @@ def _small(target: Target) -> _Small | None:
     if not all(extent.isdigit() for extent in launch.block) or cooperates(target) or pointwise(target) is not None:
         return None
     x, y, z = (int(extent) for extent in launch.block)
-    axis = next((a for a, extent in zip(AXES, launch.grid, strict=True) if extent != "1"), None)
-    if x * y * z > _SMALL or axis is None:
+    several = [a for a, extent in zip(AXES, launch.grid, strict=True) if extent != "1"]
+    if x * y * z > _SMALL or not several:
         return None
+    axis = nearest(target, [f"blockIdx.{a}" for a in several])[-1] if x == 1 else several[0]
     blocks = launch.grid[AXES.index(axis)]
     most = largest(target.contract, f"({blocks}) * {x * y * z}")
     return _Small((x, y, z), axis, blocks) if most is not None and most <= INT_LIMIT else None

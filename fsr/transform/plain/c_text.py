@@ -20,7 +20,6 @@ from fsr.computation.expression import (
     Remainder,
     distinct,
     names_in,
-    walk,
 )  # fmt: skip
 from fsr.computation.types import type_of
 
@@ -200,7 +199,7 @@ class Writer:
     def _place(self, e: Expr) -> tuple[int, str]:
         """Among the arguments: that of the first which is read."""
         places = {name: n for n, name in enumerate(self.extents)}
-        found = [places.get(part.buffer, len(places)) for part in walk(e) if isinstance(part, Load)]
+        found = [places.get(part.buffer, len(places)) for part in distinct(e) if isinstance(part, Load)]
         return min(found, default=len(places)), _spelled(e) if found else ""
 
     def _widened(self, e: Expr) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fsr.computation.computation import Computation, Statement
 from fsr.computation.data_rows import has_data_rows
-from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, children, distinct, walk
+from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, children, distinct
 from fsr.computation.types import type_of
 from fsr.expressions import evaluate
 from fsr.transform.plain.c_text import TYPES, NotPlain, bare
@@ -190,7 +190,7 @@ class _Kernel:
 
     def _within(self, body: Expr) -> list[str]:
         tests: dict[str, None] = {}
-        for e in walk(body):
+        for e in distinct(body):
             if isinstance(e, Load) and e.buffer in self.extents:
                 for part, extent in zip(e.indices, self.extents[e.buffer], strict=True):
                     if isinstance(part, Number) and len(getattr(part.index, "terms", ())) + bool(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fsr.computation.computation import Computation, Statement
-from fsr.computation.expression import Expr, Load, Number, affine, distinct, walk
+from fsr.computation.expression import Expr, Load, Number, affine, distinct
 from fsr.expressions import evaluate
 from fsr.records import Role
 from fsr.transform.plain.c_text import NotPlain, Writer, bare
@@ -73,7 +73,7 @@ def scattered_kernel(c: Computation, target: Target, started: Computation | None
 def _as_read(statements: Sequence[Statement]) -> tuple[tuple[str, str], ...]:
     """The domain's dimensions; the last is the one along which what is read lies in memory."""
     roots = [root for s in statements for root in (s.value, *s.place) if root is not None]
-    loads = [e for root in roots for e in walk(root) if isinstance(e, Load) and e.indices]
+    loads = [e for root in roots for e in distinct(root) if isinstance(e, Load) and e.indices]
     last = [e.indices[-1].index for e in loads if isinstance(e.indices[-1], Number)]
     domain = statements[0].domain
     told = [d for d in domain if affine(d[0]) in last]
@@ -111,7 +111,7 @@ def _writer(c: Computation, called: Names, domain: Sequence[tuple[str, str]]) ->
     shape = tuple(x for _, x in domain)
     held: dict[Expr, str] = {
         e: f"{called.names[e.buffer]}[$at]"
-        for s in c.statements for root in (s.value, *s.place) if root is not None for e in walk(root)
+        for s in c.statements for root in (s.value, *s.place) if root is not None for e in distinct(root)
         if isinstance(e, Load) and e.indices and c.buffer(e.buffer).shape == shape
         and tuple(i.index if isinstance(i, Number) else None for i in e.indices) == own
     }  # fmt: skip
