@@ -161,7 +161,9 @@ def must_move(session: Session) -> MustMove | None:
     written = [_bytes_without(contract, arrays, Role.IN) for arrays in configurations]
     if len(written) > 1 and max(written) > (session.device.info.l2_bytes or 0):
         return None
-    moved = MustMove(*(math.prod(sums) ** (1.0 / len(sums)) for sums in (read, written)))
+    both = [sum(a[b.name].nbytes for b in contract.buffers() if b.role is Role.INOUT) for a in configurations]
+    sums = (read, written, [2.0 * n for n in both])
+    moved = MustMove(*(math.prod(own) ** (1.0 / len(own)) for own in sums))
     return moved if moved.total_bytes else None
 
 

@@ -4,9 +4,9 @@
 written once. Their sum over the time, as a share of the measured copy rate, is the fraction that is told.
 
 *In the L2*: outputs up to the L2's size may still lie there when the clock stops, so the sum can exceed the copy rate
-honestly (up to twice). What surely passed DRAM is all inputs, and outputs beyond the L2's size: a time that this bound
-does not allow is no win but a fault to explain. Launched back to back, buffers that fit the L2 need not pass DRAM at
-all; no bound is told for that.
+honestly (up to twice). What surely passed DRAM is all inputs, and outputs beyond the L2's size, but for buffers that
+are both, which may be touched in part: a time that this bound does not allow is no win but a fault to explain. Launched
+back to back, buffers that fit the L2 need not pass DRAM at all; no bound is told for that.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class MustMove:
-    """Bytes of all inputs and of all outputs of one run; what is both counts in both."""
+    """Bytes of all inputs and of all outputs of one run; what is both counts in both. ``unsure_bytes``: those of them
+    that a run may not move: an edge of a buffer that is written in part stays, and nothing of it need be read."""
 
     read_bytes: float
     written_bytes: float
+    unsure_bytes: float = 0.0
 
     @property
     def total_bytes(self) -> float:
@@ -54,7 +56,7 @@ def roofline(moved: MustMove, ceilings: Ceilings, time_ns: float, features: Feat
         copy_bytes_per_s=rate,
         fraction=moved.total_bytes / seconds / rate,
         kept_bytes=kept,
-        drained_fraction=(moved.total_bytes - kept) / seconds / rate,
+        drained_fraction=max(moved.total_bytes - moved.unsure_bytes - kept, 0.0) / seconds / rate,
         instructions_per_s=peak,
         issue_fraction=executed * WARP / seconds / peak if executed and peak else None,
     )

@@ -27,3 +27,12 @@ def test_instructions_counted_go_before_those_recorded() -> None:
     assert roofline(MustMove(1, 1), CEILINGS, 10_000.0, recorded).issue_fraction == pytest.approx(32e6 / 1e-5 / 30e12)
     assert roofline(MustMove(1, 1), CEILINGS, 10_000.0, counted).issue_fraction == pytest.approx(16e6 / 1e-5 / 30e12)
     assert roofline(MustMove(1, 1), Ceilings(1e12), 10_000.0, counted).issue_fraction is None
+
+
+def test_what_may_be_touched_in_part_bounds_nothing() -> None:
+    """A stencil that leaves the border of its result as it was reads none of it: 268 MB in, 268 MB in and out."""
+    moved = MustMove(2 * 268e6, 268e6, 2 * 268e6)
+    found = roofline(moved, CEILINGS, 140_000.0, Features())
+    assert found.fraction == pytest.approx(3 * 268e6 / 140e-6 / 4e12)
+    assert found.drained_fraction == pytest.approx((268e6 - 50e6) / 140e-6 / 4e12)
+    assert roofline(MustMove(10e6, 10e6, 20e6), CEILINGS, 1_000.0, Features()).drained_fraction == 0.0
