@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from fsr.backends.protocol import Array, Device, DeviceFault
-from fsr.errors import BaselineError, ContractError, MissingToolError, UnorderedError
-from fsr.evaluation.alignments import lacking
+from fsr.errors import BaselineError, ContractError, MissingToolError
+from fsr.evaluation.baseline_error import baseline_error, is_large
 from fsr.evaluation.compiling import build as compile_candidate
 from fsr.evaluation.judging_pace import growth
 from fsr.evaluation.lighter import Lighter
@@ -27,8 +27,7 @@ from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stop
 from fsr.evaluation.widened import Widened
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
 from fsr.source.tokens import tokenize
-from fsr.testgen.cases import HOST_ELEMENTS
-from fsr.testgen.compare import adds, compare
+from fsr.testgen.compare import TIMES_LESS_ACCURATE, adds, compare
 from fsr.testgen.corners import OVERFLOWING
 from fsr.testgen.families import FREE
 from fsr.testgen.fitting import elements, halved, room
@@ -47,11 +46,6 @@ DEAR_S = 0.2  # an answer that takes this long is not asked for twice
 ERROR_LINES = 8  # of a compiler, shown
 
 _LOOKS = 2  # runs in whole that tell whether data decides where a block writes
-_OF_ORDER = (FaultKind.NONDETERMINISTIC, FaultKind.RACE, FaultKind.DIFFERS)  # how threads fail that nothing orders
-_IN_STEP = (
-    "; it has volatile memory and no __syncwarp(): lanes that read what others of their warp wrote need one before and "
-    "after, as they need not run in step since Volta (CUDA C++ Programming Guide, Independent Thread Scheduling)"
-)
 
 
 class Original:
@@ -97,6 +91,7 @@ class Original:
                 self.build.stay()  # the other build may have answered something else
                 found = self._asked(case)
             self._dear = self._dear or (not self._expected and time.monotonic() - started >= 2 * DEAR_S)
+            found.instrumented = self.build.image.instrumented
             self._expected[case] = found
         return self._expected[case]
 
@@ -118,13 +113,13 @@ class Original:
         wide = self.contract.reference is None and not case.kind.timed
         part = self.part(case) if case.parts else None
 
-        def widened(noisy: bool) -> WideRun | None:
+        def widened(noisy: int) -> WideRun | None:
             return partial(self.widened.answer, noisy=noisy, blocks=part.blocks if part else ()) if wide else None
 
         how = Asking(Path(self.spec.folder), part, self.shelf, adds(self.spec.baseline.source))
         return expect(
-            self.contract, case, Once(self._run) if self.repeats() else self._run, precise=widened(noisy=False),
-            noisy=widened(noisy=True), how=how,
+            self.contract, case, Once(self._run) if self.repeats() else self._run, precise=widened(noisy=0),
+            noisy=widened(noisy=1), loud=widened(noisy=int(TIMES_LESS_ACCURATE)), how=how,
         )  # fmt: skip
 
     def part(self, case: Case) -> Part:
@@ -218,8 +213,8 @@ class Original:
         """One run, with a note of what it took. What began with the very first, as the device's own process, and what a
         build without instruments saves, shows in the second, which another build answers where the first was dear."""
         first, self._ran = not self._ran, True
-        small = elements(self.contract, case.size_map()) <= HOST_ELEMENTS
-        got = self.run_limited(case, data, FIRST_TIMEOUT_S if small and not self._expected else BASELINE_TIMEOUT_S)
+        soon = not self._expected and not is_large(self.spec, case)
+        got = self.run_limited(case, data, FIRST_TIMEOUT_S if soon else BASELINE_TIMEOUT_S)
         took = self.stopwatch.last_s
         if case == self.spec.smoke_case():
             self.answer_s = min(took, self.answer_s or took)
@@ -240,37 +235,7 @@ class Original:
 
     def error(self, case: Case, fault: Fault) -> BaselineError:
         """The error where it fails one of its own cases."""
-        sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
-        room = fault.kind is FaultKind.OUT_OF_BOUNDS and "' has " in fault.detail
-        misaligned = fault.kind is FaultKind.MISALIGNED or "misaligned" in fault.detail.lower()  # as GPUs say it
-        kind = UnorderedError if fault.kind in _OF_ORDER else BaselineError
-        return kind(
-            f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
-            expected="a kernel that is right before it is made faster",
-            where=f"case {case.name!r} ({sizes}; values {case.family})"
-            + (f", line {fault.line}" if fault.line else ""),
-            fix=(self._promise() if misaligned else "")
-            + (self._smaller(case) if fault.kind is FaultKind.HANG else "")
-            + "correct the kernel, or narrow the sizes and values in its contract"
-            + (", or state in its shape what the callers allocate, where that is more" if room else "")
-            + (_IN_STEP if fault.kind is FaultKind.NONDETERMINISTIC and self._in_step() else ""),
-        )
-
-    def _smaller(self, case: Case) -> str:
-        """What to do about a kernel that ends, but too late where it runs; '' where its case is small."""
-        large = elements(self.contract, case.size_map()) > HOST_ELEMENTS
-        return "choose smaller sizes, if it is only too slow for this device; otherwise " if large else ""
-
-    def _promise(self) -> str:
-        """What to write where callers give pointers that are more aligned than the contract promises; '' for none."""
-        found = lacking(self.spec.baseline, self.contract)
-        told = " and ".join(f"alignment = {needed} for {name}" for name, needed in found.items())
-        return f"write {told} in its contract, if all callers pass such addresses; otherwise " if told else ""
-
-    def _in_step(self) -> bool:
-        """Whether the kernel seems to expect that lanes of a warp run in step."""
-        used = {t.text for t in tokenize(self.spec.baseline.source) if t.kind == "name"}
-        return "volatile" in used and "__syncwarp" not in used
+        return baseline_error(self.spec, case, fault)
 
     # ------------------------------------------------------------ whether a case says anything
 

@@ -8,6 +8,7 @@ compiler nor dear ones for instruments that nobody reads.
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.spec import SessionSpec
@@ -40,8 +41,20 @@ class Quickened:
         """Go on with the plain build, if it can be made."""
         if self._open:
             self._open = False
-            built = run_toolchain(self._spec).compile(settled(self._spec, self._candidate))
-            self.image = built if isinstance(built, Image) else self._given
+            self.image = self._plain or self._given
+
+    def like(self, instrumented: bool) -> Image | None:
+        """The build that has instruments, or the one that has none; None where there is no other than the one at
+        hand. Compilers fuse products with sums here and not there: what hangs on a last bit may differ."""
+        if instrumented == self.image.instrumented:
+            return None
+        other = self._given if instrumented else self._plain
+        return other if other is not None and other.instrumented == instrumented else None
+
+    @cached_property
+    def _plain(self) -> Image | None:
+        built = run_toolchain(self._spec).compile(settled(self._spec, self._candidate))
+        return built if isinstance(built, Image) else None
 
     def stay(self) -> None:
         """Go back to the build that was given, for good."""

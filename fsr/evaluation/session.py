@@ -244,7 +244,11 @@ class Session:
         limit_s = original.stopwatch.limit_s(case, slower) + more_s
         judge = partial(fails, case=case, expected=expected, data_of=original.shelf, twice=twice)
         if expected.part is None:
-            return judge(what, timeout_s=limit_s)
+            failure = judge(what, timeout_s=limit_s)
+            if failure is None or failure.mismatch is None:
+                return failure
+            alike = build.like(expected.instrumented)
+            return judge(replace(what, image=alike), timeout_s=INSTRUMENTED * limit_s) if alike else failure
         limit_s += original.stopwatch.limit_s(self.spec.smoke_case())
         blocks = self._owners(image, what, candidate).blocks(expected.part)
         failure = judge(replace(what, blocks=blocks), timeout_s=limit_s)

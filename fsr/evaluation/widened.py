@@ -35,18 +35,18 @@ class Widened:
     device: Device
     host: Callable[[], Device]
     smoke: Callable[[], Case]
-    _on_host: dict[bool, Built] = field(default_factory=dict)
-    _on_device: dict[bool, Built] = field(default_factory=dict)
-    _standing: dict[bool, bool] = field(default_factory=dict)
+    _on_host: dict[int, Built] = field(default_factory=dict)
+    _on_device: dict[int, Built] = field(default_factory=dict)
+    _standing: dict[int, bool] = field(default_factory=dict)
     _room: float = math.inf  # elements of a case beyond which the host device takes too long, as far as is known
     _soon: float = math.inf  # and from which on a GPU is asked instead
 
     def answer(
-        self, case: Case, data: CaseData, *, noisy: bool, blocks: tuple[int, ...] = ()
+        self, case: Case, data: CaseData, *, noisy: int, blocks: tuple[int, ...] = ()
     ) -> Mapping[str, Array] | None:
-        """What it gives on a case, ``noisy`` as in :func:`fsr.testgen.widen.noisy_candidate`: small cases on the host
-        device, others on the session's own if that is a GPU, as are those of the size of one that took long;
-        ``blocks``: what only these give. None where there is no such form, or it fails."""
+        """What it gives on a case; ``noisy``: how many times the noise of :func:`fsr.testgen.widen.noisy_candidate`, 0
+        for none. Small cases run on the host device, others on the session's own if that is a GPU, as are those of the
+        size of one that took long; ``blocks``: what only these give. None where there is no such form, or it fails."""
         size = elements(self.spec.contract, case.size_map())
         small = size < self._soon and size <= min(case_lists.HOST_ELEMENTS, self._room)
         if small or not self._on_gpu(noisy):
@@ -58,16 +58,16 @@ class Widened:
                 return found
         return self._ran(self.on_device(noisy=noisy), self.device, case, data)
 
-    def _on_gpu(self, noisy: bool) -> bool:
+    def _on_gpu(self, noisy: int) -> bool:
         return can_judge(self.device) and self._stands(noisy)
 
-    def on_host(self, *, noisy: bool) -> Built:
+    def on_host(self, *, noisy: int) -> Built:
         """The form for the host device; None where there is none."""
         if noisy not in self._on_host:
             self._on_host[noisy] = _built_on_host(self.spec.baseline, noisy=noisy)
         return self._on_host[noisy]
 
-    def on_device(self, *, noisy: bool = False) -> Built:
+    def on_device(self, *, noisy: int = 0) -> Built:
         """The form for the session's own device, a GPU; None where there is none."""
         if noisy not in self._on_device:
             widened = _form(self.spec.baseline, noisy=noisy) if self.spec.contract.reference is None else None
@@ -76,7 +76,7 @@ class Widened:
             self._on_device[noisy] = found
         return self._on_device[noisy]
 
-    def _stands(self, noisy: bool) -> bool:
+    def _stands(self, noisy: int) -> bool:
         """Whether it ends on the host device, which a fault does not cost: on a GPU it would cost the process."""
         if noisy not in self._standing:
             case = self.smoke()
@@ -108,13 +108,13 @@ def in_float64(contract: Contract) -> Contract:
     return replace(contract, args=args)
 
 
-def _form(baseline: Candidate, *, noisy: bool) -> Candidate | None:
+def _form(baseline: Candidate, *, noisy: int) -> Candidate | None:
     from fsr.testgen.widen import noisy_candidate, widen_candidate  # loads the grammar
 
-    return noisy_candidate(baseline) if noisy else widen_candidate(baseline)
+    return noisy_candidate(baseline, noisy) if noisy else widen_candidate(baseline)
 
 
-def _built_on_host(baseline: Candidate, *, noisy: bool) -> Built:
+def _built_on_host(baseline: Candidate, *, noisy: int) -> Built:
     widened = _form(baseline, noisy=noisy)
     try:
         image = recording_backend().toolchain("").compile(widened) if widened is not None else None

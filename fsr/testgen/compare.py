@@ -32,6 +32,7 @@ from fsr.testgen.oracle import Expected
 from fsr.testgen.values import Array, same_bits
 
 TIMES_LESS_ACCURATE = 4.0
+STEPS_SHARE = 1000  # of so many elements one may lie on the other side of a step
 # Floors, in units of the output type's spacing. 32 in float32 is 4e-6: room for another order of summation and for
 # fast-math intrinsics, far below a float16 or TF32 detour (5e-4).
 FLOOR_ULPS = {2: 1.0, 4: 32.0, 8: 32.0}
@@ -240,8 +241,9 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
         if not wrong.any():
             wrong, kind = ~agree(got, truth, bound) & np.isfinite(doubled(want)) & ~lost & ~never, "value"
             if wrong.any():
-                bound = _widest(one, bound)
+                near, bound = bound, _widest(one, bound)
                 wrong &= ~agree(got, truth, bound) & ~_undecided(one, got, wrong)
+                wrong &= ~_stepped(one, got, near, wrong)
     wrong &= ~never
     if (wrong & left).any():
         wrong, kind = wrong & left, "unwritten"
@@ -314,6 +316,29 @@ def _undecided(one: _Output, got: Array, wrong: Array) -> Array:
         found |= noise.undecided(one.name) & alike
         if not (wrong & ~found).any():
             break
+    return found
+
+
+def _stepped(one: _Output, got: Array, near: Array, wrong: Array) -> Array:
+    """Where an element lies so near to a step (a threshold, a conversion, one turn more until a value escapes) that the
+    original, rounding as badly as a candidate may, gives this very answer, up to what is allowed beside a step
+    (``near``). Few elements of many do; that a few samples of the original's own rounding showed none of them says
+    little."""
+    found, count = np.zeros(got.shape, dtype=bool), int(wrong.sum())
+    if not 0 < count <= got.size // STEPS_SHARE:
+        return found
+    at = np.flatnonzero(wrong)
+    answer, room, alike = (
+        doubled(got).reshape(-1)[at],
+        broadcast(near, got).reshape(-1)[at],
+        np.zeros(count, dtype=bool),
+    )
+    for sample in one.expected.loud():
+        with np.errstate(invalid="ignore"):
+            alike |= np.abs(doubled(sample[one.name]).reshape(-1)[at] - answer) <= room
+        if alike.all():
+            break
+    found.reshape(-1)[at] = alike
     return found
 
 

@@ -1,6 +1,6 @@
 // Floating types of P bits of precision held in a double: what widen.py puts in the place of float, half and bfloat16.
 //
-// With FSR_NOISE every operation is off by up to half a unit of its P bits, at random (Monte Carlo arithmetic: Parker,
+// With FSR_NOISE every operation is off by up to half a unit of its P bits, times FSR_NOISE, at random (Monte Carlo arithmetic: Parker,
 // "Monte Carlo arithmetic: exploiting randomness in floating-point arithmetic", UCLA CSD-970002, 1997), so that a run
 // shows how far the original's own rounding may carry each element. The noise is a function of the exact result's bits:
 // equal operations err alike, as real ones do; inputs that differ in their last bits give another sample. Without
@@ -57,12 +57,12 @@ template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r) {
   b ^= b >> 31;
   // A double cannot be off by half of its last bit: one up, one down or neither. (A share of r would be rounded away
   // wherever r is just above a power of two, and a residue of 0 there would look exact.)
-  if (P == 53) return r == 0.0 ? r : __longlong_as_double(__double_as_longlong(r) + (long long)(b >> 63) - (long long)(b >> 62 & 1));
+  if (P == 53) return r == 0.0 ? r : __longlong_as_double(__double_as_longlong(r) + FSR_NOISE * ((long long)(b >> 63) - (long long)(b >> 62 & 1)));
   // Where r is denormal in the type an error is no share of it but some of the spacings there: four, and eight in float,
   // where that is a millionth of the smallest normal value. (A running mean rounds by a whole spacing a term.)
   const double spacing = P == 24 ? 1.4e-45 : P == 11 ? 5.97e-8 : P == 8 ? 9.19e-41 : 0.0;
   const double least = (P == 24 ? 8.0 : 4.0) * spacing, most = (r < 0 ? -r : r) / (double)(1ull << P), normal = spacing * (double)(1ull << (P - 1));
-  r += (double)(long long)b * (1.0 / 9223372036854775808.0) * (r < normal && r > -normal && r != 0.0 ? least : most);
+  r += (double)(long long)b * (FSR_NOISE / 9223372036854775808.0) * (r < normal && r > -normal && r != 0.0 ? least : most);
 #endif
   return r;
 }

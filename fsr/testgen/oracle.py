@@ -9,7 +9,7 @@ that cancellation is forgiven where every correct kernel suffers from it, and no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ DRIFTING_RUNS = 3  # of those
 NOISY_RUNS = 6
 MORE_NOISY = 24  # where samples tell of any element that rounding decides if there is an answer: 2^-30 are missed
 NOISY_DOUBLES = 24  # where all is float64: a residue there is a few last bits or none, by chance of each run
+LOUD_RUNS = 24  # where a few elements are on the other side of a step
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
 
 
@@ -90,7 +91,7 @@ class Expected:
     which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
     ``wider_scale`` the same from more runs, and ``noise`` how far rounding in the original's own types may carry an
     element (None: no such run): what is asked before an element is called wrong. ``part``: what all of these are of,
-    where not of whole outputs. ``unordered``: see :class:`Asking`."""
+    where not of whole outputs. ``unordered``: see :class:`Asking`. ``instrumented``: of which build the answer is."""
 
     def __init__(
         self,
@@ -100,11 +101,13 @@ class Expected:
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
         scale: Callable[[int], Scale] | None = None,
         noise: Callable[[Mapping[str, Array], int], Noise | None] = lambda truth, more: None,
+        louder: Callable[[int], Mapping[str, Array] | None] = lambda number: None,
     ) -> None:
         self.part: Part | None = None
-        self.unordered = False
+        self.unordered = self.instrumented = False
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
-        self._precise, self._scale, self._noise = precise, scale, noise
+        self._precise, self._scale, self._noise, self._louder = precise, scale, noise, louder
+        self._loud: list[Mapping[str, Array]] = []
         self._noisier: list[Noise] = []
         self.bounds: dict[object, tuple[Array, Array]] = {}  # what comparing finds out of it once: truth and bound
 
@@ -116,7 +119,7 @@ class Expected:
     def answered(self, arrays: Mapping[str, Array]) -> Expected:
         """The same with other answers of the original: those of another device."""
         kept = {name: arrays[name] for name in self.arrays}
-        found = Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise)
+        found = Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise, self._louder)
         found.unordered = self.unordered
         return found
 
@@ -160,6 +163,16 @@ class Expected:
                 self._noisier.append(one.with_more((self.noise, *self._noisier)[-1]))
             yield self._noisier[number - 1]
 
+    def loud(self) -> Iterator[Mapping[str, Array]]:
+        """Answers of the original rounding some times as badly as it does; no more are drawn than are asked for."""
+        for number in range(LOUD_RUNS):
+            if number >= len(self._loud):
+                one = self._louder(number)
+                if one is None:
+                    return
+                self._loud.append(one)
+            yield self._loud[number]
+
     @property
     def _truth(self) -> Mapping[str, Array]:
         return self.precise if self.precise is not None else self.arrays
@@ -184,12 +197,14 @@ def expect(
     *,
     precise: WideRun | None = None,
     noisy: WideRun | None = None,
+    loud: WideRun | None = None,
     how: Asking | None = None,
 ) -> Expected:
     """Run the original twice (see Once), each with its own poison; and, when asked for what that takes, on perturbed
     inputs.
 
-    ``precise`` runs the widened original on :func:`widened_data`, ``noisy`` its noisy form; a contract that names a
+    ``precise`` runs the widened original on :func:`widened_data`, ``noisy`` its noisy form, ``loud`` one whose noise
+    is some times as large; a contract that names a
     reference function uses that instead of the former. What ``run`` raises passes through: the baseline failed.
     """
     how = how or Asking()
@@ -229,7 +244,12 @@ def expect(
         runs = [picked(run) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
 
-    expected = Expected(first, spread, unwritten, exact, scale, noise)
+    def louder(number: int) -> Mapping[str, Array] | None:
+        wide = widened_data(data_of(contract, case, 0))
+        found = loud(case, _nudged(contract, case, wide, number)) if loud is not None else None
+        return None if found is None else picked(found)
+
+    expected = Expected(first, spread, unwritten, exact, scale, noise, louder)
     expected.part, expected.unordered = part, how.unordered
     return expected
 
@@ -286,14 +306,23 @@ def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) ->
 
 
 def _nudged(contract: Contract, case: Case, data: CaseData, number: int) -> CaseData:
-    """Float64 data with the last bits of every floating input changed."""
+    """Float64 data with the last bits of every floating input changed: of scalars too, as there may be nothing else
+    (a fractal, a field that is made of its points' places)."""
     rng = np.random.default_rng([case.seed % 2**32, 101 + number])
     movable = _movable(contract, case, data) if number else []  # the first sample is of the very inputs
     arrays = {
         name: _inside(contract, case, name, array, _shaken(array, NOISY_STEP, rng)) if name in movable else array.copy()
         for name, array in data.arrays.items()
     }
-    return CaseData(arrays, data.scalars)
+    if not number:
+        return CaseData(arrays, data.scalars)
+    scalars = {
+        name: replace(s, value=float(_shaken(np.array([s.value], np.float64), NOISY_STEP, rng)[0]))
+        if s.dtype == "float64"
+        else s
+        for name, s in data.scalars.items()
+    }
+    return CaseData(arrays, scalars)
 
 
 def _inside(contract: Contract, case: Case, name: str, array: Array, moved: Array) -> Array:

@@ -123,18 +123,18 @@ def widen_candidate(candidate: Candidate) -> Candidate | None:
     return _planned(candidate, source, _DOUBLE) if source is not None else _in_class(candidate, _CLASS)
 
 
-def noisy_candidate(candidate: Candidate) -> Candidate | None:
-    """As :func:`widen_candidate`, but every operation errs at random as one in the original's types does. It may not
-    compile where a source leans on conversions that a class does not have."""
-    return _in_class(candidate, _NOISY)
+def noisy_candidate(candidate: Candidate, times: int = 1) -> Candidate | None:
+    """As :func:`widen_candidate`, but every operation errs at random as one in the original's types does, or so many
+    times as much. It may not compile where a source leans on conversions that a class does not have."""
+    return _in_class(candidate, _NOISY, times)
 
 
-def _in_class(candidate: Candidate, style: _Style) -> Candidate | None:
+def _in_class(candidate: Candidate, style: _Style, times: int = 0) -> Candidate | None:
     text = _rewritten(candidate.source, style, _entries(candidate))
     if text is None:
         return None
     header = Path(__file__).with_name("noisy.cuh").read_text(encoding="utf-8")
-    noise = "#define FSR_NOISE 1\n" if style is _NOISY else ""
+    noise = f"#define FSR_NOISE {times}\n" if times else ""
     return _planned(candidate, noise + header + _of_whole(text) + text, style)
 
 
