@@ -12,7 +12,7 @@ from fsr.backends.protocol import Array, DeviceFault
 from fsr.contract.model import Contract
 from fsr.errors import BaselineError
 from fsr.evaluation.session import Session
-from fsr.evaluation.watching import SILENT, watch
+from fsr.evaluation.watching import SILENT, watch, watched_fault
 from fsr.features.roofline import MustMove
 from fsr.hardware.dtypes import is_float
 from fsr.records import Case, Fault, FaultKind, Role
@@ -95,6 +95,9 @@ def _sizes(case: Case) -> str:
 def _answered(session: Session, case: Case) -> Expected:
     try:
         return session.original.expected(case)
+    except BaselineError as error:
+        fault = watched_fault(session, case) if FaultKind.GUARD in str(error) else None
+        raise session.original.error(case, fault) if fault is not None else error from None
     except DeviceFault as fault:
         if fault.fault.kind is not FaultKind.MEMORY:
             raise

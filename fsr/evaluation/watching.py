@@ -98,6 +98,16 @@ def watch(
     return failure, said
 
 
+def watched_fault(session: Session, case: Case) -> Fault | None:
+    """What the original does wrong on a case, with the line and the thread that watching tells: a guard zone only says
+    that somebody wrote there. None where watching finds nothing, or cannot be done."""
+    try:
+        failure, _ = _Watcher(session, session.spec.baseline).failure(case, BlockOrder()) or (None, "")
+    except MissingToolError:
+        return None
+    return failure.fault if failure is not None else None
+
+
 def _at_every_size(watcher: _Watcher, cases: list[Case], seen: Set[Sizes], pace: Lighter) -> CaseFailure | None:
     """The failure at one of the small sizes of the tests that were not watched, in the usual order, the cheapest first
     as long as there is time: what lies just behind a buffer is found by watching alone, as it may be read there."""

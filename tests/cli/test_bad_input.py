@@ -167,6 +167,7 @@ def test_sizes_too_large_for_the_device(refused):
     ("old", "new", "kind"),
     [
         ("j < cols", "j <= cols", "out-of-bounds"),
+        ("y[row] = sum", "y[row] = y[row + (rows == 1)] = sum", "out-of-bounds"),  # where no other test watches
         ("y[row] = sum", "y[0] = sum", "race"),
         ("y[row] = sum", "y[row] = sum + (float)(clock64() % 1000)", "nondeterministic"),
         ("y[row] = sum", "y[row] += sum", "uninitialised"),
