@@ -56,7 +56,7 @@ def instances(candidate: Candidate) -> tuple[Instance, ...]:
     while waiting:
         form, told = (one := waiting.pop()).form, one.known
         told = {name: value for name, value in told.items() if name not in variables(form.body)}
-        one = Instance(form, {**told, **_declared(form, told)})
+        one = Instance(form, {**told, **declared_values(form, told)})
         key = form.name, frozenset(one.known.items())
         if key in found:
             continue
@@ -86,7 +86,7 @@ def value_of(e: Expr, known: Mapping[str, int]) -> int | None:
     return found if found is not None and -(2**31) <= found < 2**31 else None
 
 
-def _declared(form: KernelForm, known: Mapping[str, int]) -> dict[str, int]:
+def declared_values(form: KernelForm, known: Mapping[str, int]) -> dict[str, int]:
     """The variables of a function that have one value, and a constant one."""
     names, changed, found = variables(form.body), names_assigned(form.body), dict[str, int]()
     for s in walk_stmts(form.body):

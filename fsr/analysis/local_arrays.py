@@ -7,7 +7,7 @@ lives in registers; any other goes to local memory (CUDA C++ Programming Guide, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from fsr.source.form import (
     Assign,
@@ -50,6 +50,12 @@ def in_local_memory(kernel: KernelForm) -> tuple[Declare, ...]:
     return tuple(a for a in arrays if id(a) in indexed)
 
 
+def indexed_at_run_time(kernel: KernelForm, unrolled: Collection[int]) -> frozenset[int]:
+    """The accesses of a kernel whose index is known at run time only, as ``id`` of their nodes (of each dimension one),
+    where the loops of those ids are unrolled whole and no other is."""
+    return frozenset(_RunTime(kernel, frozenset(unrolled)).accesses)
+
+
 _Key = str | int  # a variable: by the statement that declares it, since several may have one name, else by its name
 _Scope = Mapping[str, _Key]
 
@@ -57,13 +63,15 @@ _Scope = Mapping[str, _Key]
 class _RunTime:
     """``late``: the variables of a kernel whose values are known at run time only, however loops are unrolled: of
     parameters, ids, memory, and what is assigned where a test of such values lets some threads come, or some turns.
-    ``indexed``: the arrays with such an index."""
+    ``indexed``: the arrays with such an index, ``accesses``: the nodes. ``unrolled``: the loops that are, None: all."""
 
-    def __init__(self, kernel: KernelForm) -> None:
+    def __init__(self, kernel: KernelForm, unrolled: frozenset[int] | None = None) -> None:
+        self._unrolled = unrolled
         called = any("__device__" in word for word in kernel.prefix)
         given = {p.name for p in kernel.params if p.is_pointer or "&" in p.type or not called}
         self.late: set[_Key] = {*BUILTINS, *given}
         self.indexed = set[_Key]()
+        self.accesses = set[int]()
         known = -1
         while known != len(self.late):
             known = len(self.late)
@@ -82,7 +90,8 @@ class _RunTime:
             for e in (part for whole in exprs_of(s) for part in walk_expr(whole)):
                 if isinstance(e, Index) and self._reads([e.index], within):
                     self.indexed.add(within.get(base_name(e) or "", ""))
-            often = isinstance(s, For | While) and self._leaves(s.body, within)
+                    self.accesses.add(id(e))
+            often = isinstance(s, For | While) and (self._stays(s) or self._leaves(s.body, within))
             for block in blocks_of(s):
                 self._walk(block, depth + (often or self._reads(_decides(s), within)), within)
 
@@ -99,12 +108,17 @@ class _RunTime:
                 if type_ is not None:
                     self._depths[id(s)] = depth + 1
                     self._counters.add(id(s))
-                if self._reads(exprs_of(s), within) or (type_ is None and self._leaves(s.body, within)):
+                leaves = type_ is None and self._leaves(s.body, within)
+                if leaves or self._stays(s) or self._reads(exprs_of(s), within):
                     self.late.add(within.get(name, name))
                 return within
             case OpaqueStmt(text):
                 self.late |= {scope.get(name, name) for name in opaque_names(text)} - self._counters
         return scope
+
+    def _stays(self, s: For | While) -> bool:
+        """Whether a loop stays one."""
+        return self._unrolled is not None and id(s) not in self._unrolled
 
     def _reads(self, expressions: Iterable[Expr], scope: _Scope) -> bool:
         return any(scope.get(name, name) in self.late for e in expressions for name in names_in(e))

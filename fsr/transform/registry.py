@@ -62,6 +62,7 @@ from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.sections.action import ShareSection
+from fsr.transform.selects.action import SelectChains
 from fsr.transform.slices.action import StageSlices
 from fsr.transform.slices.stage_rows import StageRows
 from fsr.transform.stencil.action import MarchStencil, TileStencil
@@ -83,10 +84,10 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
     MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(),
-    GuardInsertion(), SharedTables(), SharedLocals(), PartialEvaluation(), SortingNetwork(), SharedPadding(),
-    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(), StageSlices(),
-    StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(),
-    SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), Reciprocal(),
+    GuardInsertion(), SharedTables(), SharedLocals(), SelectChains(), PartialEvaluation(), SortingNetwork(),
+    SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(),
+    StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(),
+    FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), Reciprocal(),
     Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 

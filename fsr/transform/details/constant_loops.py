@@ -30,9 +30,9 @@ def _within(body: Block, known: Mapping[str, int], arrays: frozenset[str] | None
     for s in body:
         inner = known
         if isinstance(s, For):
-            turns = _turns(s, known) or []
+            turns = turns_of(s, known) or []
             through = arrays is None or any(base_name(e) in arrays for e in walk_exprs(s.body))
-            unrolled = through and bool(turns) and _statements((s,), known) <= MOST_STATEMENTS
+            unrolled = through and bool(turns) and statements_of((s,), known) <= MOST_STATEMENTS
             if unrolled and len(turns) > 1:
                 yield s
             # Where a loop stays one, what depends on its variable has no constant length; else the first turn stands
@@ -42,7 +42,7 @@ def _within(body: Block, known: Mapping[str, int], arrays: frozenset[str] | None
             yield from _within(block, inner, arrays)
 
 
-def _turns(loop: For, known: Mapping[str, int]) -> list[int] | None:
+def turns_of(loop: For, known: Mapping[str, int]) -> list[int] | None:
     """The values of a loop's variable; None where they are not known, or too many."""
     start, bound, step = (value_of(e, known) for e in (loop.start, loop.bound, loop.step))
     if start is None or bound is None or not step or loop.var in names_assigned(loop.body):
@@ -56,7 +56,7 @@ def _turns(loop: For, known: Mapping[str, int]) -> list[int] | None:
     return found
 
 
-def _statements(body: Block, known: Mapping[str, int]) -> int:
+def statements_of(body: Block, known: Mapping[str, int]) -> int:
     """How many statements unrolling makes of these, loops of other lengths as they are; MOST_STATEMENTS + 1 for all
     that are more."""
     made = 0
@@ -64,10 +64,10 @@ def _statements(body: Block, known: Mapping[str, int]) -> int:
         made += 1
         ways: list[Mapping[str, int]] = [known]
         if isinstance(s, For):
-            turns, rest = _turns(s, known), {k: v for k, v in known.items() if k != s.var}
+            turns, rest = turns_of(s, known), {k: v for k, v in known.items() if k != s.var}
             ways = [rest] if turns is None else [{**rest, s.var: turn} for turn in turns]
         for way in ways:
-            made += sum(_statements(block, way) for block in blocks_of(s))
+            made += sum(statements_of(block, way) for block in blocks_of(s))
             if made > MOST_STATEMENTS:
                 return MOST_STATEMENTS + 1
     return made

@@ -7,7 +7,7 @@ Only what reads and writes memory, or waits, is written out: what merely compute
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -66,15 +66,15 @@ _QUALIFIERS = frozenset(["inline", "__inline__", "__forceinline__", "__noinline_
                          "__device__", "__host__"])  # fmt: skip
 
 
-def inlined(kernel: KernelForm, source: str) -> KernelForm:
+def inlined(kernel: KernelForm, source: str, wanted: Callable[[Call], bool] = lambda _: True) -> KernelForm:
     """The kernel with calls of the file's functions written out, as far as they stand where all of a statement is
-    evaluated and their returns are ends; as it is where it would become too long."""
+    evaluated and their returns are ends; as it is where it would become too long. ``wanted``: which calls."""
     functions = _functions(source)
     if not functions:
         return kernel
     whole = kernel
     for _ in range(_MOST):
-        found = next(_calls(whole.body, functions), None)
+        found = next((f for f in _calls(whole.body, functions) if wanted(f[1])), None)
         if found is None:
             break
         written = _written(whole, *found, functions, source)

@@ -1,0 +1,1 @@
+"""A thread's small arrays whose elements are chosen by selects, so that they stay in registers."""
