@@ -23,6 +23,7 @@ from fsr.source.form import (
     For,
     If,
     Index,
+    Jump,
     KernelForm,
     Literal,
     Member,
@@ -30,13 +31,15 @@ from fsr.source.form import (
     OpaqueExpr,
     Stmt,
     Unary,
+    While,
     number,
 )  # fmt: skip
-from fsr.source.mapping import with_blocks
+from fsr.source.mapping import map_jumps, with_blocks
 from fsr.source.references import given_by_reference
 from fsr.source.walk import (
     BUILTINS,
     Block,
+    breaks,
     fresh,
     integer,
     names_assigned,
@@ -48,7 +51,7 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
-from fsr.transform.details.constant_loops import MOST_STATEMENTS, statements_of, turns_of
+from fsr.transform.details.constant_loops import MOST_STATEMENTS, MOST_TURNS, statements_of, turns_of
 from fsr.transform.selects.arrays import Place, SmallArray, own_names
 from fsr.transform.selects.certain import certain
 
@@ -56,6 +59,8 @@ _UNROLL = ("#pragma unroll",)
 _ALWAYS = BUILTINS | {"min", "max"}
 Ways = tuple[Mapping[str, int], ...]
 _WAYS = 16
+_TOWARDS = {True: ("<", "<="), False: (">", ">=")}
+_FAR = -MOST_TURNS - 1
 
 
 @dataclass
@@ -88,62 +93,97 @@ class UnrolledLoops:
         """``ways``: what is known in the first turns and the last ones of the unrolled loops around."""
         outer, var = self._natural, loop.var
         ways = tuple({name: value for name, value in way.items() if name != var} for way in ways)
-        if var in self._leads:
-            heads, made = ([], loop) if turns_of(loop, ways[0]) is not None else self._to_the_end(loop) or ([], None)
-            turns = [] if made is None else [turns_of(made, way) for way in ways]
-            if made is not None and any(turns) and None not in turns:
-                self._natural = (outer - {var}) | ({var} if self._is_never_negative(made) else set())
-                inner = [{**way, var: at} for way, ats in zip(ways, turns, strict=True) for at in _ends(ats)]
-                made = replace(made, body=self._block(made.body, tuple(inner[:_WAYS])), pragmas=_UNROLL)
-                self._natural = outer
-                if all(statements_of((made,), way) <= MOST_STATEMENTS for way in ways):
-                    self.unrolled.append((made, max(len(ats or ()) for ats in turns)))
-                    return [*heads, made]
+        heads, made = list[Stmt](), loop if var in self._leads else None
+        if made is not None and turns_of(loop, ways[0]) is None:
+            heads, made = self._to_the_end(loop) or ([], None)
+        turns = [] if made is None else [turns_of(made, way) for way in ways]
+        if made is not None and any(turns) and None not in turns:
+            self._natural = (outer - {var}) | ({var} if self._is_never_negative(made) else set())
+            inner = [{**way, var: at} for way, ats in zip(ways, turns, strict=True) for at in _ends(ats)]
+            more, made = self._without_breaks(replace(made, body=self._block(made.body, tuple(inner[:_WAYS]))))
+            made, self._natural = replace(made, pragmas=_UNROLL), outer
+            if all(statements_of((made,), way) <= MOST_STATEMENTS for way in ways):
+                self.unrolled.append((made, max(len(ats or ()) for ats in turns)))
+                return [*heads, *more, made]
         self._natural = outer - {var}
         rolled = replace(loop, body=self._block(loop.body, ways))
         self._natural = outer
         return [rolled]
+
+    def _moves_itself(self, loop: For) -> bool:
+        """Whether the turns are numbers of the loop's own, one after the other, that its body does not change."""
+        named = loop.var in self._changed(loop.body) or loop.var in variables(loop.body)
+        return loop.type is not None and not named and integer(loop.step) in (1, -1)
+
+    def _without_breaks(self, loop: For) -> tuple[list[Stmt], For]:
+        """What stands before, and the loop with a variable that tells whether it is left, where it holds other loops:
+        of such with ways out, compilers leave the loop as it is."""
+        holds = any(isinstance(s, For | While) for s in walk_stmts(loop.body))
+        if not holds or not breaks(loop.body) or loop.type is None:
+            return [], loop
+        self._taken.add(left := fresh("left", self._taken))
+        leave = Assign(Name(left), "=", Literal("true")), Jump("continue")
+        body = map_jumps(loop.body, lambda jump: leave if jump.keyword == "break" else (jump,))
+        return [Declare("bool", left, Literal("false"))], replace(loop, body=(If(Unary("!", Name(left)), body),))
 
     # ------------------------------------------------------------ loops to a bound that nobody knows
 
     def _to_the_end(self, loop: For) -> tuple[list[Stmt], For] | None:
         """What stands before, and the loop up to the end of an array; None where it is not known to stay below."""
         step, var, changed = integer(loop.step), loop.var, self._changed(loop.body)
-        if loop.type is None or var in changed or var in variables(loop.body):
+        if loop.type is None or not self._moves_itself(loop):
             return None
-        last = min((n for n in self._lasts(loop) if n is not None), default=None)
-        if last is None or not self._steady(loop.bound, changed | {var}):
+        limits = [one for one in self._limits(loop) if one is not None]
+        if not limits or not self._steady(loop.bound, changed | {var}):
             return None
+        first, last = max(low for low, _ in limits), min(high for _, high in limits)
         # A bound without sign is larger than any start below zero, and no later turn's.
-        if step == 1 and loop.relation in ("<", "<=") and self._never_below_zero(loop.start):
-            guard = If(Binary(loop.relation, Name(var), loop.bound), loop.body)
-            return [], replace(loop, relation="<", bound=number(last + 1), body=(guard,))
-        if step == -1 and loop.relation in (">", ">=") and self._signed(loop.type):
-            self._taken.add(first := fresh(f"{var}_first", self._taken))
-            guard = If(Binary("<=", Name(var), Name(first)), loop.body)
+        if step == 1 and loop.relation in _TOWARDS[True] and self._never_below_zero(loop.start):
+            return [], self._up(loop, max(first, 0), last)
+        if step == -1 and loop.relation in _TOWARDS[False] and self._signed(loop.type):
+            self._taken.add(name := fresh(f"{var}_first", self._taken))
             type_ = loop.type if "const" in loop.type.split() else f"const {loop.type}"
-            return [Declare(type_, first, loop.start)], replace(loop, start=number(last), body=(guard,))
+            return [Declare(type_, name, loop.start)], self._down(loop, Name(name), first, last)
         return None
+
+    def _up(self, loop: For, first: int, last: int) -> For:
+        """From a number to a number, since no compiler unrolls a loop within another one's turns before these are
+        told apart."""
+        test: Expr = Binary(loop.relation, Name(loop.var), loop.bound)
+        if value_of(loop.start, self.place.known) is None:
+            test = Binary("&&", Binary(">=", Name(loop.var), loop.start), test)
+            loop = replace(loop, start=number(first))
+        return replace(loop, relation="<", bound=number(last + 1), body=(If(test, loop.body),))
+
+    def _down(self, loop: For, start: Expr, first: int, last: int) -> For:
+        test: Expr = Binary("<=", Name(loop.var), start)
+        if value_of(loop.bound, self.place.known) is None and first > _FAR:
+            test = Binary("&&", Binary(loop.relation, Name(loop.var), loop.bound), test)
+            loop = replace(loop, relation=">=", bound=number(first))
+        return replace(loop, start=number(last), body=(If(test, loop.body),))
 
     def _changed(self, body: Block) -> frozenset[str]:
         return names_assigned(body) | given_by_reference(body, self.place.by_reference)
 
-    def _lasts(self, loop: For) -> Iterator[int | None]:
-        """The last turns that accesses allow which each turn makes."""
+    def _limits(self, loop: For) -> Iterator[tuple[int, int] | None]:
+        """The first and the last turns that accesses allow which each turn makes."""
         for e, known in certain(loop.body, self.place.known):
             for array in self.arrays:
                 for extent, at in zip(array.extents, indices_of(e, array.declared) or (), strict=False):
-                    yield self._last(_linear(at, known), loop.var, extent)
+                    yield self._limit(_linear(at, known), loop.var, extent)
 
-    def _last(self, at: Mapping[str, int] | None, var: str, extent: int) -> int | None:
-        """The last value of a variable with which an index can be below an extent."""
+    def _limit(self, at: Mapping[str, int] | None, var: str, extent: int) -> tuple[int, int] | None:
+        """The values of a variable with which an index can be within an extent."""
         if at is None or not at.get(var):
             return None
         each, rest = at[var], at.get("", 0)
         others = {name: count for name, count in at.items() if name not in (var, "") and count}
         if not set(others) <= self._natural or any((n > 0) != (each > 0) for n in others.values()):
             return None
-        return (extent - 1 - rest) // each if each > 0 else rest // -each
+        last = (extent - 1 - rest) // each if each > 0 else rest // -each
+        if others:
+            return _FAR, last
+        return -(rest // each) if each > 0 else -((extent - 1 - rest) // -each), last
 
     def _never_below_zero(self, e: Expr) -> bool:
         found = _linear(e, self.place.known)
@@ -215,7 +255,7 @@ def _of_data(form: KernelForm) -> frozenset[str]:
         known = len(found)
         for s in walk_stmts(form.body):
             match s:
-                case Declare(name=name, init=value) | For(var=name, start=value) | Assign(Name(name), _, value):
+                case Declare(name=name, init=value) | Assign(Name(name), _, value):
                     found |= {name} if value is not None and _reads(value, found) else set()
     return frozenset(found)
 

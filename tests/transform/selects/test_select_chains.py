@@ -74,6 +74,22 @@ OFFERED = {
       float kept = w[i]; w[i] = w[least]; w[least] = kept;
     }
     out[at] = w[m / 2];""", ""),
+    "a list that is kept in order": ("""float near[8]; int who[8]; int k = m > 2 ? m - 1 : m;
+    for (int i = 0; i < k; ++i) { near[i] = 1e30f; who[i] = -1; }
+    for (int j = 0; j < 16; j++) {
+      float d = value[at + j];
+      for (int i = 0; i < k; ++i) {
+        if (near[i] > d) {
+          for (int l = k - 1; l > i; --l) { near[l] = near[l - 1]; who[l] = who[l - 1]; }
+          near[i] = d;
+          who[i] = j;
+          break;
+        }
+      }
+    }
+    float sum = 0.f;
+    for (int i = 0; i < k; ++i) sum = 3.f * sum + near[i] + who[i];
+    out[at] = sum;""", ""),
     "a small stack": ("""short stack[16];
     int top = 0, sum = 0;
     stack[top++] = 1;
@@ -240,6 +256,13 @@ def test_the_element_at_a_place_goes_along_with_it(subject_from) -> None:
     assert "double last_near = near[0];" in changed.source
     assert re.search(r"last = i;\s+last_near = near\[i\];", changed.source)
     assert "fsr_chosen" not in changed.source.split("__global__")[1]
+
+
+def test_loops_within_turns_of_others_go_to_the_end_too(subject_from) -> None:
+    subject = subject_from(kernel(OFFERED["a list that is kept in order"][0]))
+    changed = ACTION.apply(subject, next(iter(ACTION.moves(subject))))
+    assert "for (int l = 7; l >= 1; --l) {" in changed.source
+    assert "fsr_" not in changed.source
 
 
 @pytest.mark.parametrize("between", ["near[type[at]] = 2.f;", "last += type[at];", "last = type[at];"])
