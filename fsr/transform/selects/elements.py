@@ -42,7 +42,7 @@ _WORDS = {
     "=": "set", "+=": "add_to", "-=": "subtract_from", "*=": "multiply", "/=": "divide", "%=": "reduce",
     "&=": "and_with", "|=": "or_with", "^=": "xor_with", "<<=": "shift_left", ">>=": "shift_right",
 }  # fmt: skip
-_ADDED = frozenset(["+=", "-=", "|=", "^="])  # with nothing they leave an integer as it is
+_ADDED = frozenset(["+=", "-=", "*=", "&=", "|=", "^="])  # of integers an instruction, as cheap as a select
 
 
 class Unfit(Exception):  # noqa: N818  # what it says of an array, no fault
@@ -135,7 +135,8 @@ class ChosenElements:
     def _require_order(self, array: SmallArray, target: Expr, value: Expr) -> None:
         """C++ evaluates the value before the index (C++17 [expr.ass]), a call its arguments in any order."""
         at = indices_of(target, array.declared) or []
-        if any(self._acts(x) for x in at) and any(self._acts(x) for x in [value]):
+        in_braces = isinstance(value, OpaqueExpr) and value.text.lstrip().startswith("{")
+        if in_braces or (self._acts(value) and any(self._acts(x) for x in at)):
             raise Unfit(array)
         for one, other in ((at, [value]), ([value], at)):
             acting = {name for e in one if self._acts(e) for name in names_in(e)}
@@ -184,7 +185,8 @@ class ChosenElements:
         text = "// The same element is given another value.\n"
         text += _HEAD.format(more=", typename V", result="void", name=name, given="T *elements, int at, V value")
         if added:
-            text += _TURNS.format(first=0, turn=f"elements[element] {op} element == at ? value : V(0);")
+            turn = f"{_KEPT}T changed = kept;\n        changed {op} value;\n        "
+            text += _TURNS.format(first=0, turn=f"{turn}elements[element] = element == at ? changed : kept;")
         elif op == "=":
             text += f"    const T given = static_cast<T>(value);\n{_SET}"
         else:

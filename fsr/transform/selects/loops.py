@@ -137,10 +137,11 @@ class UnrolledLoops:
         if not limits or not self._steady(loop.bound, changed | {var}):
             return None
         first, last = max(low for low, _ in limits), min(high for _, high in limits)
-        # A bound without sign is larger than any start below zero, and no later turn's.
+        # Where a turn is below zero, a bound without sign would be larger than that, and no later turn's.
         if step == 1 and loop.relation in _TOWARDS[True] and self._never_below_zero(loop.start):
             return [], self._up(loop, max(first, 0), last)
-        if step == -1 and loop.relation in _TOWARDS[False] and self._signed(loop.type):
+        positive = first >= 0 or (isinstance(loop.bound, Literal) and "u" not in loop.bound.text.lower())
+        if step == -1 and loop.relation in _TOWARDS[False] and positive and self._signed(loop.type):
             self._taken.add(name := fresh(f"{var}_first", self._taken))
             type_ = loop.type if "const" in loop.type.split() else f"const {loop.type}"
             return [Declare(type_, name, loop.start)], self._down(loop, Name(name), first, last)

@@ -116,7 +116,7 @@ OFFERED = {
       a[t] = a[(t + 1) % 5] - 1; b[t] += 3; b[t] -= j; b[t] *= 2; a[t] |= 8; a[t] ^= 3; a[t] &= 1023; a[t] <<= 1;
       a[t] >>= 1; a[t] /= 2; a[t] %= 37;
       f[t] += 2 * value[at + j]; f[t] /= 2.f; f[t] -= j; f[t] *= 0.5f; set[t] |= true;
-      b[t]++; --a[t];
+      b[t]++; --a[t]; a[t] += 0.75f; a[0] += 16777217;
     }
     out[at] = a[1] + 10 * a[type[at]] + b[type[at + 1]] * 100.f
       + f[type[at + 2]] + (set[type[at + 1]] ? 1e4f : 0.f);""",
@@ -180,6 +180,7 @@ OTHERS = {
     ),
     "volatile": ("volatile int c[5] = {0}; c[type[at]] = 2; out[at] = c[type[at + 1]];", ""),
     "records": ("Pair c[5]; c[type[at]].a = 1; out[at] = c[type[at]].a;", "struct Pair { int a, b; };"),
+    "a value in braces": ("int c[5] = {0}; c[type[at]] = {3}; out[at] = c[type[at + 1]];", ""),
     "an index that the value changes": (
         "int c[5] = {0}; int i = type[at] / 2; c[i] = next(i); out[at] = c[type[at + 1]];",
         "__device__ int next(int &i) { return ++i; }",
@@ -225,6 +226,7 @@ def test_larger_arrays_are_a_move_of_their_own(subject_from, runner) -> None:
 
 
 LOOPS = {
+    "turns below zero and a bound without sign": "for (int i = m - 6; i > (unsigned)m; --i) { c[i + 3] = 3; if (i < -2) break; }",
     "an access under a condition": "for (int i = 0; i < m; i++) if (value[at + i] > 0.f) c[i] = 3;",
     "an access behind a continue": "for (int i = 0; i < m; i++) { if (value[at + i] > 0.f) continue; c[i] = 3; }",
     "an access that && leaves out": "for (int i = 0; i < m; i++) { if (i < 5 && c[i] == 0) out[at] += 1.f; }",
