@@ -226,7 +226,7 @@ def test_larger_arrays_are_a_move_of_their_own(subject_from, runner) -> None:
 
 
 LOOPS = {
-    "turns below zero and a bound without sign": "for (int i = m - 6; i > (unsigned)m; --i) { c[i + 3] = 3; if (i < -2) break; }",
+    "turns below zero": "for (int i = m - 6; i > (unsigned)m; --i) { c[i + 3] = 3; if (i < -2) break; }",
     "an access under a condition": "for (int i = 0; i < m; i++) if (value[at + i] > 0.f) c[i] = 3;",
     "an access behind a continue": "for (int i = 0; i < m; i++) { if (value[at + i] > 0.f) continue; c[i] = 3; }",
     "an access that && leaves out": "for (int i = 0; i < m; i++) { if (i < 5 && c[i] == 0) out[at] += 1.f; }",
