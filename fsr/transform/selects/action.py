@@ -25,6 +25,7 @@ from fsr.transform.selects.arrays import Place, given_arrays, place_of, small_ar
 from fsr.transform.selects.elements import ChosenElements, Unfit
 from fsr.transform.selects.followed import with_followed
 from fsr.transform.selects.loops import UnrolledLoops
+from fsr.transform.selects.walks import with_walks
 
 _GAIN = 1.5
 _MOST = (16, 32)  # elements: each access costs an instruction or two for every one of them
@@ -104,7 +105,8 @@ def _in_registers(place: Place, most: int) -> tuple[int, _Chosen | None]:
     local = {s.name for s in in_local_memory(place.form)}
     arrays = small_arrays(place, most) if local else []
     while any(a.name in local for a in arrays):
-        followed = replace(place, form=replace(place.form, body=with_followed(place, arrays)))
+        walked = replace(place, form=replace(place.form, body=with_walks(place, arrays)))
+        followed = replace(walked, form=replace(walked.form, body=with_followed(walked, arrays)))
         loops = UnrolledLoops(followed, arrays)
         body = loops.body()
         form = replace(followed.form, body=body)

@@ -6,16 +6,28 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.functions import Functions, functions_of
+from fsr.analysis.functions import Functions, functions_of, thread_aware
 from fsr.analysis.instances import declared_values, value_of
 from fsr.analysis.macros import constants
 from fsr.analysis.types import aliases, bare, integer_bytes, resolved
 from fsr.hardware.c_types import BY_SPELLING, element_bytes
 from fsr.source.arrays import indices_of, is_only_one
-from fsr.source.form import Call, Declare, Expr, KernelForm, Name, OpaqueStmt, Stmt, Unary
+from fsr.source.form import Call, Declare, Expr, KernelForm, Name, OpaqueExpr, OpaqueStmt, Stmt, Unary
 from fsr.source.mapping import map_expr
 from fsr.source.references import by_reference
-from fsr.source.walk import base_name, exprs_of, names_in, opaque_names, variables, walk_exprs, walk_stmts
+from fsr.source.walk import (
+    Block,
+    base_name,
+    contains_barrier,
+    contains_warp_wide,
+    exprs_of,
+    identifiers,
+    names_in,
+    opaque_names,
+    variables,
+    walk_exprs,
+    walk_stmts,
+)  # fmt: skip
 
 _ZEROS = ("{}", "{0}", "{0.0f}", "{0.f}", "{0.0}", "{false}")
 _TEMPLATE_TYPES = ("typename", "class")
@@ -137,3 +149,11 @@ def own_names(form: KernelForm) -> frozenset[str]:
     shared = {s.name for s in walk_stmts(form.body) if isinstance(s, Declare) and ("&" in s.type or s.qualifiers)}
     taken = {base_name(e) or "" for e in walk_exprs(form.body) if isinstance(e, Unary) and e.op == "&"}
     return frozenset(named - shared - taken)
+
+
+def goes_alone(body: Block, source: str) -> bool:
+    """Whether a thread's statements wait for no other and exchange nothing, so that they may be done in other turns."""
+    together = contains_barrier(body) or contains_warp_wide(body)
+    called = {e.callee.text for e in walk_exprs(body) if isinstance(e, Call) and isinstance(e.callee, Name)}
+    hidden = any(isinstance(e, OpaqueExpr) and identifiers(e) & thread_aware(source) for e in walk_exprs(body))
+    return not together and not hidden and not called & thread_aware(source)

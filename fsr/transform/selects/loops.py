@@ -7,7 +7,7 @@ elements that does nothing from the bound on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.analysis.instances import value_of
@@ -51,16 +51,15 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
-from fsr.transform.details.constant_loops import MOST_STATEMENTS, MOST_TURNS, statements_of, turns_of
-from fsr.transform.selects.arrays import Place, SmallArray, own_names
-from fsr.transform.selects.certain import certain
+from fsr.transform.details.constant_loops import MOST_STATEMENTS, statements_of, turns_of
+from fsr.transform.selects.arrays import Place, SmallArray, goes_alone, own_names
+from fsr.transform.selects.limits import FAR, access_limits, linear
 
 _UNROLL = ("#pragma unroll",)
 _ALWAYS = BUILTINS | {"min", "max"}
 Ways = tuple[Mapping[str, int], ...]
 _WAYS = 16
 _TOWARDS = {True: ("<", "<="), False: (">", ">=")}
-_FAR = -MOST_TURNS - 1
 
 
 @dataclass
@@ -131,9 +130,9 @@ class UnrolledLoops:
     def _to_the_end(self, loop: For) -> tuple[list[Stmt], For] | None:
         """What stands before, and the loop up to the end of an array; None where it is not known to stay below."""
         step, var, changed = integer(loop.step), loop.var, self._changed(loop.body)
-        if loop.type is None or not self._moves_itself(loop):
+        if loop.type is None or not self._moves_itself(loop) or not goes_alone(loop.body, self.place.source):
             return None
-        limits = [one for one in self._limits(loop) if one is not None]
+        limits = access_limits(loop.body, var, self.arrays, self.place.known, self._natural)
         if not limits or not self._steady(loop.bound, changed | {var}):
             return None
         first, last = max(low for low, _ in limits), min(high for _, high in limits)
@@ -158,7 +157,7 @@ class UnrolledLoops:
 
     def _down(self, loop: For, start: Expr, first: int, last: int) -> For:
         test: Expr = Binary("<=", Name(loop.var), start)
-        if value_of(loop.bound, self.place.known) is None and first > _FAR:
+        if value_of(loop.bound, self.place.known) is None and first > FAR:
             test = Binary("&&", Binary(loop.relation, Name(loop.var), loop.bound), test)
             loop = replace(loop, relation=">=", bound=number(first))
         return replace(loop, start=number(last), body=(If(test, loop.body),))
@@ -166,28 +165,8 @@ class UnrolledLoops:
     def _changed(self, body: Block) -> frozenset[str]:
         return names_assigned(body) | given_by_reference(body, self.place.by_reference)
 
-    def _limits(self, loop: For) -> Iterator[tuple[int, int] | None]:
-        """The first and the last turns that accesses allow which each turn makes."""
-        for e, known in certain(loop.body, self.place.known):
-            for array in self.arrays:
-                for extent, at in zip(array.extents, indices_of(e, array.declared) or (), strict=False):
-                    yield self._limit(_linear(at, known), loop.var, extent)
-
-    def _limit(self, at: Mapping[str, int] | None, var: str, extent: int) -> tuple[int, int] | None:
-        """The values of a variable with which an index can be within an extent."""
-        if at is None or not at.get(var):
-            return None
-        each, rest = at[var], at.get("", 0)
-        others = {name: count for name, count in at.items() if name not in (var, "") and count}
-        if not set(others) <= self._natural or any((n > 0) != (each > 0) for n in others.values()):
-            return None
-        last = (extent - 1 - rest) // each if each > 0 else rest // -each
-        if others:
-            return _FAR, last
-        return -(rest // each) if each > 0 else -((extent - 1 - rest) // -each), last
-
     def _never_below_zero(self, e: Expr) -> bool:
-        found = _linear(e, self.place.known)
+        found = linear(e, self.place.known)
         return found is not None and set(found) <= self._natural | {""} and all(n >= 0 for n in found.values())
 
     def _is_never_negative(self, loop: For) -> bool:
@@ -273,25 +252,3 @@ def _made_of(e: Expr) -> set[str]:
     if isinstance(e, Name | OpaqueExpr):
         return set(names_in(e))
     return {name for part in subexprs(e) for name in _made_of(part)}
-
-
-def _linear(e: Expr, known: Mapping[str, int]) -> dict[str, int] | None:
-    """How often each name is in a sum, and what is added under ''; None of anything else."""
-    value = value_of(e, known)
-    if value is not None:
-        return {"": value}
-    match e:
-        case Name(text):
-            return {text: 1}
-        case Binary("+" | "-" as op, left, right):
-            a, b = _linear(left, known), _linear(right, known)
-            if a is None or b is None:
-                return None
-            sign = 1 if op == "+" else -1
-            return {name: a.get(name, 0) + sign * b.get(name, 0) for name in {*a, *b}}
-        case Binary("*", left, right):
-            for factor, other in ((left, right), (right, left)):
-                times, sum_ = value_of(factor, known), _linear(other, known)
-                if times is not None and sum_ is not None:
-                    return {name: times * count for name, count in sum_.items()}
-    return None

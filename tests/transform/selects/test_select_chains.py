@@ -104,6 +104,21 @@ OFFERED = {
     while (c < m && c < 4 && u >= w[c]) { u -= w[c]; ++c; }
     for (int i = type[at]; i > 0 && w[i - 1] > w[i]; i--) c += 10;
     out[at] = (type[at + 1] > 2 ? w[type[at + 1]] : u) + c;""", ""),
+    "walks along an array": ("""float w[8]; float sum = 3.f, v = value[at];
+    for (int i = 0; i < m; i++) { w[i] = type[at + i] - 1.f; sum += w[i]; }
+    int c = 0;
+    while (c < m - 1 && sum >= w[c]) { sum -= w[c]; ++c; }
+    float best[4];
+    for (int i = 0; i < 4; i++) best[i] = 1e9f;
+    for (int i = 0; i < m; i++) {
+      if (value[at + i] >= best[3]) continue;
+      int j = 3;
+      for (; j > 0 && best[j - 1] > value[at + i]; j--) best[j] = best[j - 1];
+      best[j] = value[at + i];
+    }
+    unsigned d = type[at + 1] + 3u;
+    while (d > 0) { v = 2.f * v - w[d - 1]; d--; }
+    out[at] = c + 10 * sum + best[0] + 10 * best[3] + v + 100.f * d;""", ""),
     "two dimensions": ("""int pairs[5][3] = {};
     for (int j = 0; j < m; j++) pairs[type[at + j]][j % 3]++;
     for (int j = 0; j < m && j < 5; j++) for (int d = 0; d < 3; d++) pairs[j][d] -= j * d;
@@ -265,6 +280,41 @@ def test_loops_within_turns_of_others_go_to_the_end_too(subject_from) -> None:
     changed = ACTION.apply(subject, next(iter(ACTION.moves(subject))))
     assert "for (int l = 7; l >= 1; --l) {" in changed.source
     assert "fsr_" not in changed.source
+
+
+def test_a_walk_is_a_loop_over_all_elements(subject_from) -> None:
+    subject = subject_from(kernel(OFFERED["walks along an array"][0]))
+    text = ACTION.apply(subject, next(iter(ACTION.moves(subject)))).source
+    assert "for (int c_turn = 0; c_turn < 8; ++c_turn) {" in text
+    assert "if (c_turn == c && c_turn < m - 1 && sum >= w[c_turn]) {" in text
+    assert "for (int j_turn = 3; j_turn >= 1; --j_turn) {" in text
+    assert "for (unsigned d_turn = 8; d_turn >= 1; --d_turn) {" in text
+    assert "fsr_chosen" not in text
+
+
+WALKS = {
+    "an element that is not touched for certain": "while (c < 8) { if (value[at + c] > 0.f) w[c] = 2.f; ++c; }",
+    "an end in the middle": "while (c < 8) { w[c] += 1.f; if (value[at + c] > 99.f) continue; ++c; }",
+    "two steps": "while (c < 7) { w[c] += 1.f; if (value[at + c] > 2.f) ++c; ++c; }",
+    "a test that counts": "int e = 9; while (--e > 0 && c < 8) { w[c] += e; ++c; }",
+    "a step of two": "while (c < 8) { w[c] += 1.f; c += 2; }",
+    "a step that another variable takes": "int e = 0; while (c < 8) { w[c] += 1.f; e++; c += e; e = e + 1; }",
+    "lanes that exchange what they have": "while (c < 7) { w[c] += __shfl_xor_sync(~0u, w[1], 1); ++c; }",
+    "lanes that exchange in a function": "while (c < 7) { w[c] += other(w[1]); ++c; }",
+    "a place that changes by reference": "while (c < 7) { w[c] += 1.f; more(c); ++c; }",
+}
+
+
+@pytest.mark.parametrize("walk", WALKS.values(), ids=WALKS)
+def test_other_walks_stay(walk: str, subject_from, runner) -> None:
+    work = f"float w[8] = {{1.f, 2.f}}; int c = type[at]; {walk} out[at] = c + w[0] + 10 * w[5] + 100 * w[7];"
+    more = "__device__ void more(int &c) { c = c > 5 ? c : c + 1; }"
+    more += "\n__device__ float other(float x) { return __shfl_xor_sync(~0u, x, 1); }"
+    subject = subject_from(kernel(work, more))
+    changed = ACTION.apply(subject, next(iter(ACTION.moves(subject))))
+    assert "_turn" not in changed.source
+    if "__shfl" not in walk and "other" not in walk:  # to which lanes come at different times
+        runner.check(subject, changed, *SIZES)
 
 
 @pytest.mark.parametrize("between", ["near[type[at]] = 2.f;", "last += type[at];", "last = type[at];"])
