@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsr.analysis.functions import Functions, functions_of, thread_aware
 from fsr.analysis.instances import declared_values, value_of
@@ -13,6 +13,7 @@ from fsr.analysis.types import aliases, bare, integer_bytes, resolved
 from fsr.hardware.c_types import BY_SPELLING, element_bytes
 from fsr.source.arrays import indices_of, is_only_one
 from fsr.source.form import Call, Declare, Expr, KernelForm, Name, OpaqueExpr, OpaqueStmt, Stmt, Unary
+from fsr.source.macros import macro_words
 from fsr.source.mapping import map_expr
 from fsr.source.references import by_reference
 from fsr.source.walk import (
@@ -61,6 +62,7 @@ class Place:
 def place_of(form: KernelForm, source: str, entry: str) -> Place:
     """A kernel as a plan launches it, by its ``entry``; of a device function '', since calls may differ."""
     hidden = {name for _, name in form.template_parameters} if not entry else set[str]()
+    form = replace(form, macro_words=form.macro_words or macro_words(source))
     known = {name: value for name, value in constants(source, form, entry).items() if name not in hidden}
     return Place(form, source, {**known, **declared_values(form, known)})
 

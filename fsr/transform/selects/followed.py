@@ -73,6 +73,8 @@ class _Followed:
     def _end(self, own: Declare, array: SmallArray, rest: Sequence[Stmt], around: tuple[For, ...]) -> int:
         """How many statements there are up to one that writes to the array, included where its value is asked for
         first, or sets the place to anything else."""
+        if any(isinstance(s, Declare) and s.name == array.name for s in walk_stmts(rest)):
+            return 0  # there is no array yet
         for at, s in enumerate(rest):
             if isinstance(s, Assign) and base_name(s.target) == array.name:
                 return at + (own.name not in _changed_by(s, self.place))

@@ -187,6 +187,8 @@ OTHERS = {
     "an element that a macro names": (
         "int c[5] = {0}; C(type[at]) = 2; out[at] = c[type[at + 1]];", "#define C(i) c[i]",
     ),
+    "an element that a macro names in a function": ("out[at] = most(type + at, m);", """#define PAIR(i) c[i][1]
+__device__ int most(const unsigned char *t, int m) { int c[5][2] = {}; c[t[0]][1] = m; return PAIR(t[1]); }"""),
     "one that hides in text": (
         "int c[5] = {0}; again: c[type[at]] += 2; if (c[type[at]] < m) goto again; out[at] = c[type[at + 1]];", "",
     ),
@@ -315,6 +317,17 @@ def test_other_walks_stay(walk: str, subject_from, runner) -> None:
     assert "_turn" not in changed.source
     if "__shfl" not in walk and "other" not in walk:  # to which lanes come at different times
         runner.check(subject, changed, *SIZES)
+
+
+def test_no_element_goes_along_before_there_is_one(subject_from, runner) -> None:
+    work = """int last = 0; float near[8];
+    for (int i = 0; i < 8; ++i) near[i] = value[at + i];
+    for (int i = 1; i < 8; ++i) { if (near[i] > near[last]) last = i; }
+    out[at] = near[last];"""
+    subject = subject_from(kernel(work))
+    changed = ACTION.apply(subject, next(iter(ACTION.moves(subject))))
+    assert "last_near" not in changed.source
+    runner.check(subject, changed, *SIZES)
 
 
 @pytest.mark.parametrize("between", ["near[type[at]] = 2.f;", "last += type[at];", "last = type[at];"])
