@@ -87,8 +87,8 @@ DETAILS: tuple[Action, ...] = (
     GuardInsertion(), SharedTables(), SharedLocals(), SelectChains(), PartialEvaluation(), SortingNetwork(),
     SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(),
     StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(),
-    FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), Reciprocal(),
-    Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(),
+    Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
