@@ -11,7 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fsr.analysis.compared import Elements, NotUnderstood, Pointer, Surroundings, Value, Where
+from fsr.analysis.compared import Elements, NotUnderstood, Pointer, Surroundings, Test, Value, Where
+from fsr.analysis.early_ends import BREAK, Exchanged, as_condition, skipped
+from fsr.analysis.sorting_networks import settled
 from fsr.analysis.types import bare
 from fsr.source.form import (
     Assign,
@@ -28,9 +30,10 @@ from fsr.source.form import (
     Name,
     Scope,
     Stmt,
+    Unary,
     While,
 )  # fmt: skip
-from fsr.source.walk import Block
+from fsr.source.walk import Block, names_assigned, names_in, walk_expr, walk_stmts
 
 MOST_STEPS = 30_000  # statements gone through
 _SWAPS = frozenset(["swap", "std::swap", "thrust::swap"])
@@ -40,11 +43,14 @@ _SWAPS = frozenset(["swap", "std::swap", "thrust::swap"])
 class Comparators:
     """``pairs``: where each leaves the lesser and the greater element. ``loose``: of some it is only known what they
     leave in one place, the least or the greatest of several; where the others go is not. ``early``: some are left out
-    where the one before found its elements in order. ``named``: the given constants that this depends on."""
+    where the one before found its elements in order. ``exits``: pairs from a number up to another, after which all that
+    a loop has left is left out where those found their elements in order. ``named``: the given constants that this
+    depends on."""
 
     pairs: tuple[tuple[int, int], ...]
     loose: bool
     early: bool
+    exits: tuple[tuple[int, int], ...]
     named: frozenset[str]
 
 
@@ -52,13 +58,14 @@ def comparators(region: Block, array: str, element: str, around: Surroundings) -
     """What statements do with an array of ``element``, if they do nothing else to it, and with nothing else but
     scalars."""
     walk = _Walk(array, element, around)
+    walk.names = dict.fromkeys(names_assigned(region)) | walk.names
     try:
         walk.run(region)
     except NotUnderstood:
         return None
     if not walk.at_home() or not walk.pairs:
         return None
-    return Comparators(tuple(walk.pairs), walk.loose, walk.early, frozenset(walk.named))
+    return Comparators(tuple(walk.pairs), walk.loose, walk.early, tuple(walk.exits), frozenset(walk.named))
 
 
 class _Walk(Elements):
@@ -70,6 +77,8 @@ class _Walk(Elements):
         self.names, self.types = dict(outer), dict(types)
         own = set[str]()
         for s in body:
+            if self._left:
+                break
             if isinstance(s, Declare):
                 own.add(s.name)
                 self.types[s.name] = s.type
@@ -100,17 +109,23 @@ class _Walk(Elements):
                 self._store(target, self.value(new))
             case ExprStmt(Call() as call):
                 self._call(call)
+            case If(test, then, ()) if then == BREAK:
+                self._left = not self._goes_on(Unary("!", test))
             case If(test, then, orelse):
                 self._branch(test, then, orelse)
             case Scope(body):
                 self.run(body)
+            case For() | While() if (asked := self._asking(s)) is not None:
+                self._step(asked)
             case For():
                 self._count(s)
-            case While(Binary("&&", first, second), body) if self._integer(second) is None:
+            case While(Binary("&&", first, second), body) if self._asks(second):
                 self._insert(first, second, body)
             case While(test, body):
-                while self._holds(test):
-                    self.run(body)
+                exits = len(self.exits)
+                while self._goes_on(test) and not self._turn(body):
+                    pass
+                self._ended(s, exits)
             case _:
                 raise NotUnderstood
         if not self._tested:
@@ -121,12 +136,75 @@ class _Walk(Elements):
         if s.type is not None:
             self.types = {**types, s.var: s.type}
         self._set(s.var, self.value(s.start))
+        exits = len(self.exits)
         while self._holds(Binary(s.relation, Name(s.var), s.bound)):
-            self.run(s.body)
+            if self._turn(s.body):
+                break
             self._set(s.var, self.value(Binary("+", Name(s.var), s.step)))
+        self._ended(s, exits)
         self.types = types
         if s.type is not None:
             self.names = {name: outer[name] if name == s.var else v for name, v in self.names.items() if name in outer}
+
+    def _turn(self, body: Block) -> bool:
+        """Go through a loop's statements once; tell whether that ends it."""
+        if (rest := skipped(body)) is not None and self._asks(rest[0]):
+            body = (If(rest[0], (), rest[1]),)
+        self.run(body)
+        left, self._left = self._left, False
+        return left
+
+    def _asks(self, test: Expr) -> bool:
+        """Whether a test compares elements."""
+        elements = any(isinstance(e, Index) or (isinstance(e, Unary) and e.op == "*") for e in walk_expr(test))
+        return elements and self._integer(test) is None
+
+    def _asking(self, s: For | While) -> Stmt | None:
+        """A loop that begins by asking an element whether it ends, with that in its condition."""
+        asked = as_condition(s)
+        inner = asked.body[-1] if isinstance(asked, Scope) else asked
+        asks = isinstance(inner, While) and isinstance(inner.test, Binary) and self._asks(inner.test.right)
+        return asked if asks else None
+
+    def _goes_on(self, test: Expr) -> bool:
+        """Whether a loop goes on, where its end may depend on whether elements were exchanged: it does as long as any
+        may be out of order, and :attr:`Comparators.exits` tells when it may end before."""
+        match test:
+            case Binary("&&", first, second) if self._integer(second) is None:
+                return self._holds(first) and self._goes_on(second)
+        self._steps += 1
+        told = [name for name in names_in(test) if isinstance(self.names.get(name), Exchanged)]
+        if not told:
+            return self._holds(test)
+        found, ways = self.names[told[0]], list[bool]()
+        if len(told) != 1 or not isinstance(found, Exchanged) or self._tested or not self.at_home():
+            raise NotUnderstood
+        for value in (found.yes, found.no):
+            self.names[told[0]] = value
+            ways.append(self._holds(test))
+        self.names[told[0]] = found
+        if ways[0] == ways[1]:
+            return ways[0]
+        if ways != [True, False] or tuple(self.pairs[found.since :]) != found.pairs:
+            raise NotUnderstood
+        if self._is_sorted(found.since):
+            self.names[told[0]] = found.no
+            return False
+        self.exits.append((found.since, len(self.pairs)))
+        return True
+
+    def _is_sorted(self, many: int) -> bool:
+        """Whether the first comparators put all elements in order."""
+        count = max(max(pair) for pair in self.pairs) + 1
+        first = self.pairs[:many]
+        mirrored = [(count - 1 - low, count - 1 - high) for low, high in first]
+        return any(len(settled(pairs, count, loose=self.loose)) == count for pairs in (first, mirrored))
+
+    def _ended(self, s: For | While, exits: int) -> None:
+        """Forget what depends on when a loop ended, if that does on elements."""
+        if len(self.exits) > exits:
+            changed = names_assigned((s,)) | ({s.var} if isinstance(s, For) else set())
+            self.names |= dict.fromkeys(changed & self.names.keys())
 
     def _holds(self, test: Expr) -> bool:
         self._steps += 1
@@ -149,6 +227,9 @@ class _Walk(Elements):
                 self.names = {name: v if v == names[name] else None for name, v in self.names.items()}
                 return
         greater = self._compared(test)
+        if not orelse and any(isinstance(s, While | For) for s in walk_stmts(then)):
+            self._insert_if(greater, then)
+            return
         before = dict(self.cells), dict(self.names), self._hole
         ways = []
         for block in (then, orelse):
@@ -162,7 +243,33 @@ class _Walk(Elements):
             raise NotUnderstood
         cells, other_cells = {**self.home, **cells}, {**self.home, **other_cells}
         self.cells = {at: self._either(greater, cells[at], other_cells[at]) for at in cells}
-        self.names = {name: self._either(greater, names[name], other_names[name]) for name in before[1]}
+        told = self._told if cells != other_cells else self._either
+        self.names = {name: told(greater, names[name], other_names[name]) for name in before[1]}
+
+    def _told(self, test: Test, yes: Value, no: Value) -> Value:
+        """What a variable is in which statements that exchange elements put a number."""
+        if not isinstance(yes, int) or not isinstance(no, int | Exchanged) or yes == no:
+            return self._either(test, yes, no)
+        places = {value: at for at, value in self.home.items()}
+        if self._tested or not all(value in places for value in test):
+            return None
+        pair = places[test[0]], places[test[1]]
+        if isinstance(no, Exchanged):
+            return no.more(yes, pair, len(self.pairs))
+        return Exchanged(yes, no, len(self.pairs), (pair,))
+
+    def _insert_if(self, test: Test, then: Block) -> None:
+        """Moving an element on that is asked first whether its neighbour is greater: the first comparator would find
+        them in order."""
+        places = {value: at for at, value in self.home.items()}
+        greater, lesser = (places.get(value) for value in test)
+        many, names = len(self.pairs), dict(self.names)
+        if self._tested or not self.at_home():
+            raise NotUnderstood
+        self.run(then)
+        if not self.early or not self.at_home() or self.pairs[many : many + 1] != [(greater, lesser)]:
+            raise NotUnderstood
+        self.names = {name: v if v == names[name] else None for name, v in self.names.items()}
 
     def _elsewhere(self, one: Expr, other: Expr) -> int | None:
         """The integer that the index of an extreme is compared with."""

@@ -9,24 +9,28 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from fsr.analysis.early_ends import Exchanged
 from fsr.analysis.instances import value_of
+from fsr.analysis.types import bare
 from fsr.source.form import Binary, Call, Expr, Index, KernelForm, Literal, Name, Ternary, Unary
+from fsr.source.types import resolve_dtype
 from fsr.source.walk import names_in, walk_expr
 
 _MOST_NUMBER = 127  # of a variable, so that any integer type holds it
-_WHOLE = re.compile(r"\b(?:int|short|long|char|unsigned|auto|u?int\d+_t|size_t|uint|uchar|ushort)\b")
+_WHOLE = re.compile(r"\b(?:int|short|long|char|unsigned|auto|u?int\d+_t|size_t|uint|uchar|ushort|bool)\b")
 _UNSIGNED = re.compile(r"\b(?:unsigned|uint\w*|size_t|uchar|ushort|ulong)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What statements stand in: integers by ``known`` name, those of them that stand for the same ``everywhere`` in the
-    file, its ``functions``, and the ``types`` of variables around the statements."""
+    file, its ``functions``, the ``types`` of variables around the statements, and the file's ``aliases`` of types."""
 
     known: Mapping[str, int]
     everywhere: Mapping[str, int]
     functions: Mapping[str, KernelForm]
     types: Mapping[str, str]
+    aliases: Mapping[str, str]
 
 
 class NotUnderstood(Exception):  # noqa: N818  # no error: most statements are no comparators
@@ -56,7 +60,14 @@ class Pointer:
     is_place: bool = False
 
 
-Value = int | Extreme | Where | Pointer | None  # None: not known
+@dataclass(frozen=True, slots=True)
+class Mixed:
+    """The exclusive or of some values, of which exchanges without a third variable are made."""
+
+    of: frozenset[Extreme]
+
+
+Value = int | Extreme | Mixed | Where | Pointer | Exchanged | None  # None: not known
 Test = tuple[Extreme, Extreme]  # the first is greater; where they are equal either may be said
 
 
@@ -73,6 +84,8 @@ class Elements:
         self._hole: tuple[Extreme, Value] | None = None  # what is stored where an extreme stands
         self._late = frozenset[str]()  # variables whose values depend on when a loop has ended
         self._stops: list[tuple[Mapping[str, Value], int]] = []  # what they may be there, and which element is free
+        self.exits = list[tuple[int, int]]()
+        self._left = False  # a loop that is being gone through
         self._next = self._steps = self._tested = self._calls = 0
 
     def at_home(self) -> bool:
@@ -121,7 +134,7 @@ class Elements:
             self._hole = where.value, value
             return
         at = self._place(target)
-        if at is None or not isinstance(value, Extreme):
+        if at is None or not isinstance(value, Extreme | Mixed):
             raise NotUnderstood
         self._read(at)
         self.cells[at] = value
@@ -130,12 +143,14 @@ class Elements:
         """Give a variable another value, if its type holds it."""
         type_ = self.types.get(name, "")
         low, high = (0 if _UNSIGNED.search(type_) else -_MOST_NUMBER), _MOST_NUMBER
+        if re.search(r"\bbool\b", type_):
+            low, high = 0, 1
         match value:
             case int() if not low <= value <= high or not _WHOLE.search(type_):
                 raise NotUnderstood
-            case Extreme() if not self._is_element(type_):
+            case Extreme() if not self._holds_elements(type_):
                 raise NotUnderstood
-            case Pointer():
+            case Pointer() | Mixed():
                 raise NotUnderstood
         self.names[name] = value
 
@@ -188,7 +203,10 @@ class Elements:
                     return Pointer(base.at + (by if op == "+" else -by))
             case Ternary(test, yes, no):
                 return self._either(self._compared(test), self.value(yes), self.value(no))
+            case Binary("^", left, right):
+                return _mixed(self.value(left), self.value(right))
             case Call(Name(text), (left, right)) if text in self._extremes():
+                self._as_elements(e)
                 a, b = self.value(left), self.value(right)
                 if isinstance(a, Extreme) and isinstance(b, Extreme):
                     return _union(a, b, greatest="max" in text)
@@ -210,7 +228,30 @@ class Elements:
 
     def _is_element(self, type_: str) -> bool:
         """Whether a variable of a type holds an element as it is."""
-        return type_.removeprefix("const ") in (self.element, "auto", self.typename)
+        if type_.removeprefix("const ") in (self.element, "auto", self.typename):
+            return True
+        return bool(own := self._dtype(self.element)) and own == self._dtype(type_)
+
+    def _dtype(self, type_: str) -> str:
+        return resolve_dtype(bare(type_), self.around.aliases)[0] or ""
+
+    def _holds_elements(self, type_: str) -> bool:
+        """Whether a variable of a type gives back what element is put into it."""
+        own, other = self._dtype(self.element), self._dtype(type_)
+        if own == "float32":
+            return other == "float64" or self._is_element(type_)
+        return self._is_element(type_) or ("int" in own and "int" in other and _bits(own) <= _bits(other))
+
+    def _as_elements(self, e: Expr) -> None:
+        """Raise where what is compared may have become another number in a variable of another type."""
+        own = self._dtype(self.element)
+        for name in names_in(e):
+            type_ = self.types.get(name, "")
+            if isinstance(self.names.get(name), Extreme) and not self._is_element(type_) and "int" in own:
+                other = self._dtype(type_)
+                signed = not other.startswith("u")
+                if _bits(own) >= _bits(other) or not (signed or own.startswith("u")):
+                    raise NotUnderstood
 
     def _integer(self, e: Expr) -> int | None:
         """The value of an expression of integers; None where it is none, or might pass its type's ends."""
@@ -231,7 +272,11 @@ class Elements:
         return found
 
     def _compared(self, test: Expr) -> Test:
+        self._as_elements(test)
         match test:
+            case Unary("!", operand):
+                greater, lesser = self._compared(operand)
+                return lesser, greater
             case Binary(">" | ">=" | "<" | "<=" as op, left, right) if not self._tested:
                 a, b = self.value(left), self.value(right)
                 if isinstance(a, Extreme) and isinstance(b, Extreme):
@@ -263,3 +308,16 @@ def _union(a: Extreme, b: Extreme, *, greatest: bool) -> Extreme:
     if any(len(x.of) > 1 and x.greatest != greatest for x in (a, b)):
         raise NotUnderstood
     return Extreme(a.of | b.of, greatest)
+
+
+def _mixed(a: Value, b: Value) -> Value:
+    """The exclusive or of two elements, or of those and others."""
+    parts = [v.of if isinstance(v, Mixed) else {v} if isinstance(v, Extreme) else frozenset() for v in (a, b)]
+    both = frozenset(parts[0] ^ parts[1])
+    if not all(parts) or not both:
+        raise NotUnderstood
+    return next(iter(both)) if len(both) == 1 else Mixed(both)
+
+
+def _bits(dtype: str) -> int:
+    return int(re.sub(r"\D", "", dtype) or 0)

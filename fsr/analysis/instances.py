@@ -13,7 +13,7 @@ from functools import lru_cache
 from fsr.analysis.macros import constants
 from fsr.records import Candidate
 from fsr.source.entry import function_name
-from fsr.source.form import Binary, Call, Cast, Declare, Expr, KernelForm, Name, Ternary, Unary
+from fsr.source.form import Binary, Call, Cast, Declare, Expr, KernelForm, Literal, Name, Ternary, Unary
 from fsr.source.integers import integer_of, integers
 from fsr.source.parse import parse_device_functions, parse_kernels
 from fsr.source.walk import integer, names_assigned, variables, walk_exprs, walk_stmts
@@ -73,6 +73,8 @@ def value_of(e: Expr, known: Mapping[str, int]) -> int | None:
     match e:
         case Name(text):
             found = known.get(text)
+        case Literal("true" | "false" as text):
+            found = int(text == "true")
         case Cast(type_, operand) if type_.replace("const ", "") in _INTS:
             found = value_of(operand, known)
         case Unary("-" | "+" | "!" as op, operand) if (inner := value_of(operand, known)) is not None:

@@ -27,19 +27,28 @@ def merge_exchange(count: int) -> list[tuple[int, int]]:
     return found
 
 
-def settled(pairs: Pairs, count: int, *, loose: bool = False, early: bool = False) -> frozenset[int]:
+def settled(pairs: Pairs, count: int, *, loose: bool = False, early: bool = False, exits: Pairs = ()) -> frozenset[int]:
     """The places, of 0 to ``count`` - 1, that hold what ascending order has there, whatever it is that comparators get,
     as far as that can be shown. ``loose``: of those that share a place in a row, all that is known is what this place
-    gets. ``early``: each element may stop at the first comparator that finds it in order."""
+    gets. ``early``: each element may stop at the first comparator that finds it in order. ``exits``: some that follow
+    may be left out where all comparators from one number up to another found their elements in order."""
     every = frozenset(range(count))
     if not all(0 <= low < count and 0 <= high < count for low, high in pairs):
         return frozenset()
+    if exits and (early or loose or not _ends_in_order(pairs, count, exits)):
+        return frozenset()
     if early:
+        # What an insertion sort gets is sorted whatever was done before, each step of which exchanges some or none.
         insertion = [(at - 1, at) for last in range(1, count) for at in range(last, 0, -1)]
-        return every if not loose and list(pairs) == insertion else frozenset()
+        return every if not loose and list(pairs[-len(insertion) :]) == insertion else frozenset()
     found = _extremes(pairs, count)
-    if found == every or loose or not all(low < high for low, high in pairs):
+    if found == every or loose:
         return found
+    if not all(low < high for low, high in pairs):
+        both_ways = list(pairs) in _each_with_all(count) or (
+            count <= _MOST_TRIED and _sorts_zeros_and_ones(pairs, count)
+        )
+        return every if both_ways else found
     if all(high == low + 1 for low, high in pairs):
         # Comparators of neighbours sort all if they sort what is in reverse (Knuth 5.3.4, exercise 36; de Bruijn 1974).
         if _applied(pairs, list(range(count, 0, -1))) == list(range(1, count + 1)):
@@ -68,6 +77,26 @@ def _extremes(pairs: Pairs, count: int) -> frozenset[int]:
     if not all(_is_idle(pair, first, last) or _between(pair, first, last) for pair in pairs[at:]):
         return frozenset()
     return frozenset(range(count)) if first == last else frozenset(range(count)) - frozenset(range(first, last + 1))
+
+
+def _ends_in_order(pairs: Pairs, count: int, exits: Pairs) -> bool:
+    """Whether all elements are in order, and stay where they are, wherever a loop may end early: each neighbour was
+    just found in order, or one of them is where it belongs."""
+    for before, after in exits:
+        placed, found = settled(pairs[:before], count), set(pairs[before:after])
+        if not all(at in placed or at + 1 in placed or (at, at + 1) in found for at in range(count - 1)):
+            return False
+    return all(low < high for low, high in pairs)
+
+
+def _each_with_all(count: int) -> list[list[tuple[int, int]]]:
+    """The comparators of each element with every other in one row, the same way round: the first row finds the greatest
+    (or the least), all others insert (Fung, "Is this the simplest (and most surprising) sorting algorithm ever?")."""
+    rows = range(count)
+    return [
+        [(j, i) for i in rows for j in rows if i != j],
+        [(i, j) for i in reversed(rows) for j in reversed(rows) if i != j],
+    ]
 
 
 def _between(pair: tuple[int, int], first: int, last: int) -> bool:

@@ -60,27 +60,39 @@ def ordering(element: str, name: str) -> str:
     return "\n".join([f"{_HEAD} void {name}({element} &a, {element} &b)", "{", *indent(lines), "}"]) + "\n"
 
 
-def in_place(kind: SortedArray, text: str, name: str, names: Sequence[str]) -> str:
-    """What stands in the place of the statement. ``names``: of a copy and of a counter."""
-    own = text[kind.start : kind.end].strip()
-    lines = [f"{name}({kind.array});"]
-    if kind.is_floating:
-        copy, turn = names
-        there, here = f"{copy}[{turn}]", f"{kind.array}[{turn}]"
-        lines = [
-            f"if (!{name}({kind.array})) {{",
-            *indent([
-                f"{kind.element} {copy}[{kind.count}];  // so that the array itself is indexed by constants alone",
-                *unrolled(turn, kind.count, [f"{there} = {here};"]),
-            ]),
-            _renamed(own, kind.array, copy),
-            *indent(unrolled(turn, kind.count, [f"{here} = {there};"])),
-            "}",
-        ]  # fmt: skip
-    if kind.given:
+def in_place(ways: Sequence[tuple[SortedArray, str]], text: str, names: Sequence[str]) -> str:
+    """What stands in the place of a statement that sorts: for each length the network of that name. ``names``: of a
+    copy and of a counter."""
+    first, _ = ways[0]
+    own = text[first.start : first.end].strip()
+    lines, otherwise = list[str](), ""
+    for kind, name in ways:
+        done = _done(kind, name, own, names)
+        if not kind.given:
+            lines += [f"{otherwise}{{", *indent(done), "}"] if otherwise else done
+            return "\n".join(["{", *lines, "}"])
         test = " && ".join(f"{name} == {value}" for name, value in kind.given)
-        lines = [f"if ({test}) {{", *indent(lines), "} else {", own, "}"]
-    return "\n".join(["{", *lines, "}"])
+        lines += [f"{otherwise}if ({test}) {{", *indent(done), "}"]
+        otherwise = "else "
+    return "\n".join(["{", *lines, "else {", own, "}", "}"])
+
+
+def _done(kind: SortedArray, name: str, own: str, names: Sequence[str]) -> list[str]:
+    """The statements that sort one length."""
+    if not kind.is_floating:
+        return [f"{name}({kind.array});"]
+    copy, turn = names
+    there, here = f"{copy}[{turn}]", f"{kind.array}[{turn}]"
+    return [
+        f"if (!{name}({kind.array})) {{",
+        *indent([
+            f"{kind.element} {copy}[{kind.count}];  // so that the array itself is indexed by constants alone",
+            *unrolled(turn, kind.count, [f"{there} = {here};"]),
+        ]),
+        _renamed(own, kind.array, copy),
+        *indent(unrolled(turn, kind.count, [f"{here} = {there};"])),
+        "}",
+    ]  # fmt: skip
 
 
 def _renamed(text: str, old: str, new: str) -> str:
@@ -91,3 +103,21 @@ def _renamed(text: str, old: str, new: str) -> str:
         out += [text[end : token.start], new if token.text == old and not is_member else token.text]
         end = token.end
     return "".join(out) + text[end:]
+
+
+def forced_inline(text: str, function: int) -> list[tuple[int, int, str]]:
+    """The edits that have a device function, which begins at a place of the text, written out wherever it is called:
+    only there are its argument's elements registers. None for kernels, nor where the file says otherwise."""
+    head = []
+    for token in tokenize(text[function:]):
+        if token.text in ("{", ";"):
+            break
+        head.append(token)
+    told = {token.text for token in head}
+    if "__device__" not in told or told & {"__forceinline__", "__noinline__", "__global__"}:
+        return []
+    inline = [token for token in head if token.text in ("inline", "__inline__", "__inline")]
+    if inline:
+        return [(function + t.start, function + t.end, "__forceinline__" if t is inline[0] else "") for t in inline]
+    end = next(function + token.end for token in head if token.text == "__device__")
+    return [(end, end, " __forceinline__")]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.comparators import comparators
 from fsr.analysis.compared import Surroundings
-from fsr.analysis.instances import Instance, instances, value_of
+from fsr.analysis.instances import Instance, instances
 from fsr.analysis.sorting_networks import settled
 from fsr.analysis.types import aliases, integer_bytes, resolved
 from fsr.records import Candidate
@@ -21,33 +21,28 @@ from fsr.source.form import (
     KernelForm,
     Name,
     OpaqueExpr,
-    OpaqueStmt,
     Scope,
     Stmt,
-    Unary,
     While,
 )  # fmt: skip
 from fsr.source.integers import integers
 from fsr.source.items import flat, parse_items
 from fsr.source.macros import expand, macro_words, statement_macros
-from fsr.source.mapping import replace_stmt
 from fsr.source.parse import parse_device_functions, parse_kernels
 from fsr.source.walk import (
     Block,
     blocks_of,
-    exprs_of,
-    names_assigned,
-    names_in,
     names_mentioned,
-    opaque_names,
     variables,
     walk_expr,
     walk_exprs,
     walk_stmts,
 )  # fmt: skip
 from fsr.transform.details.function_loops import in_characters
+from fsr.transform.details.sorted_reads import Site, is_read, reads_only
 
 LEAST, MOST = 3, 64  # elements
+MOST_WAYS = 6  # lengths of one sort, each of which becomes a network
 _FLUSHES = re.compile(r"fast[-_]math|ftz")
 _USED = frozenset(["fminf", "fmaxf", "fmin", "fmax", "__float_as_int", "__double_as_longlong"])
 _PROBE = "fsr_statement_alone"
@@ -76,24 +71,27 @@ class SortedArray:
 
 
 def sorted_arrays(candidate: Candidate) -> list[SortedArray]:
-    """What sorts, in the order of the text. Where a plan flushes small numbers, minima do too and exchanges do not:
-    nothing then."""
+    """What sorts, in the order of the text; a statement once for each length that calls give it. Where a plan flushes
+    small numbers, minima do too and exchanges do not: nothing then."""
     if any(_FLUSHES.search(flag) for flag in candidate.plan.flags):
         return []
-    found = dict[int, SortedArray | None]()
+    found = dict[tuple[int, int], dict[tuple[tuple[str, int], ...], set[SortedArray]]]()
     for one in instances(candidate):
-        for s in _in_function(candidate.source, one):
-            # Of two lengths that calls give a function, none is the one.
-            found[s.start] = s if found.get(s.start, s) == s else None
-    return sorted((s for s in found.values() if s is not None), key=lambda s: s.start)
+        for s in _in_function(candidate, one):
+            found.setdefault((s.start, s.end), {}).setdefault(s.given, set()).add(s)
+    # What is one with the same constants depends on more than those.
+    fine = [ways for ways in found.values() if all(len(alike) == 1 for alike in ways.values())]
+    every = [s for ways in fine if len(ways) <= MOST_WAYS for alike in ways.values() for s in alike]
+    return sorted(every, key=lambda s: (s.start, -s.end, len(s.given), -s.count, s.given))
 
 
-def _in_function(text: str, one: Instance) -> Iterator[SortedArray]:
-    form, hidden = one.form, macro_words(text)
+def _in_function(candidate: Candidate, one: Instance) -> Iterator[SortedArray]:
+    form, text = one.form, candidate.source
+    hidden = macro_words(text)
     types = {name: kind for kind, name in form.template_parameters} | {p.name: p.type for p in form.params}
     types |= {s.name: s.type for s in walk_stmts(form.body) if isinstance(s, Declare)}
     functions = parse_device_functions(text)
-    around = Surroundings(one.known, integers(text), functions, types)
+    around = Surroundings(one.known, integers(text), functions, types, aliases(text))
     theirs = functions.keys() & _USED
     for array, type_ in _arrays(form):
         element = resolved(_given_type(text, form, array, type_), aliases(text))
@@ -101,7 +99,7 @@ def _in_function(text: str, one: Instance) -> Iterator[SortedArray]:
         if array in hidden or not known or theirs or {"const", "volatile"} & set(type_.split()):
             continue
         for before, s in _statements(form.body, array):
-            read = _one(form, (*before, s), array, type_, around)
+            read = _one(Site(candidate, one, s, array), before, type_, around)
             place = None if read is None else _place(text, s)
             if read is not None and place is not None:
                 count, descends, named = read
@@ -153,84 +151,35 @@ def _statements(body: Block, array: str) -> Iterator[tuple[Block, Stmt]]:
 
 def _sets_a_number(s: Stmt) -> bool:
     match s:
-        case Declare(init=init, dims=(), qualifiers=()) if init is not None:
-            return not any(isinstance(e, Index | Call | OpaqueExpr) for e in walk_expr(init))
+        case Declare(init=init, dims=(), qualifiers=()):
+            return init is None or not any(isinstance(e, Index | Call | OpaqueExpr) for e in walk_expr(init))
         case Assign(Name(), "=", value):
             return not any(isinstance(e, Index | Call | OpaqueExpr) for e in walk_expr(value))
     return False
 
 
-def _one(
-    form: KernelForm, body: Block, array: str, type_: str, around: Surroundings
-) -> tuple[int, bool, frozenset[str]] | None:
-    """How many elements the last of some statements sorts, whether the greatest come first, and the constants that this
+def _one(site: Site, before: Block, type_: str, around: Surroundings) -> tuple[int, bool, frozenset[str]] | None:
+    """How many elements a statement behind others sorts, whether the greatest come first, and the constants that this
     rests on."""
-    s, found = body[-1], None
+    body, found = (*before, site.statement), None
     for start in range(len(body)):  # what cannot be gone through need not matter
-        found = found or comparators(body[start:], array, type_, around)
-    if found is None or _is_read(form, s):
+        found = found or comparators(body[start:], site.array, type_, around)
+    if found is None or is_read(site.one.form, site.statement):
         return None
     count = max(max(pair) for pair in found.pairs) + 1
     if not LEAST <= count <= MOST:
         return None
     mirrored = [(count - 1 - low, count - 1 - high) for low, high in found.pairs]
     for descends, pairs in ((False, found.pairs), (True, mirrored)):
-        places = settled(pairs, count, loose=found.loose, early=found.early)
+        places = settled(pairs, count, loose=found.loose, early=found.early, exits=found.exits)
         if descends:
             places = frozenset(count - 1 - place for place in places)
-        if len(places) == count or (places and _reads_only(form, s, array, places, around.known)):
+        if len(places) == count:
             return count, descends, found.named
+        depends = reads_only(site, places) if places else None
+        if depends is not None:
+            return count, descends, found.named | depends
     return None
-
-
-def _reads_only(form: KernelForm, s: Stmt, array: str, places: Collection[int], known: Mapping[str, int]) -> bool:
-    """Whether elsewhere of a function's own array only some of its elements are read."""
-    own = next((d for d in walk_stmts(form.body) if isinstance(d, Declare) and d.name == array), None)
-    loops = [d for d in walk_stmts(form.body) if isinstance(d, For | While) and any(x is s for x in walk_stmts(d.body))]
-    if own is None or any(all(x is not own for x in walk_stmts(d.body)) for d in loops):
-        return False  # what is left unread of one turn is sorted in the next
-    allowed = mentioned = 0
-    rest = replace_stmt(form.body, s, ())
-    for x in walk_stmts(rest):
-        mentioned += sum(e == Name(array) for whole in exprs_of(x) for e in walk_expr(whole))
-        mentioned += isinstance(x, OpaqueStmt) and array in opaque_names(x.text)
-        for e in (e for whole in exprs_of(x) for e in walk_expr(whole)):
-            mentioned += isinstance(e, OpaqueExpr) and array in opaque_names(e.text)
-            written = isinstance(x, Assign) and x.op == "=" and e is x.target
-            if isinstance(e, Index) and e.base == Name(array):
-                allowed += written or value_of(e.index, known) in places
-            if isinstance(e, Unary) and e.op == "&" and array in names_in(e):
-                return False
-    return allowed == mentioned
-
-
-def _is_read(form: KernelForm, s: Stmt) -> bool:
-    """Whether a variable that a statement sets, but does not declare, may be read elsewhere."""
-    own = {d.name for d in walk_stmts((s,)) if isinstance(d, Declare)}
-    counters = {d.var for d in walk_stmts((s,)) if isinstance(d, For) and d.type is None}
-    own |= {d.var for d in walk_stmts((s,)) if isinstance(d, For) and d.type is not None}
-    around = [d for d in walk_stmts(form.body) if isinstance(d, For) and any(x is s for x in walk_stmts(d.body))]
-    left = (names_assigned((s,)) | counters) - own
-    rest = replace_stmt(form.body, s, ())
-    return any(name in {d.var for d in around} or _reads(rest, name) for name in left)
-
-
-def _reads(body: Block, name: str) -> bool:
-    for s in body:
-        match s:
-            case Declare(name=own, init=init) if own == name:
-                if init is not None and name in names_in(init):
-                    return True
-            case Assign(Name(target), "=", value) if target == name:
-                if name in names_in(value):
-                    return True
-            case For(var=var, start=start) if var == name and name not in names_in(start):
-                pass
-            case OpaqueStmt(text) if name in opaque_names(text):
-                return True
-            case _ if any(name in names_in(e) for e in exprs_of(s)) or any(_reads(b, name) for b in blocks_of(s)):
-                return True
-    return False
 
 
 def _place(text: str, s: Stmt) -> tuple[int, int] | None:

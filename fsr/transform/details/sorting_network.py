@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from fsr.records import Candidate
 from fsr.source.items import parse_items
 from fsr.source.names import words
 from fsr.source.walk import fresh
 from fsr.transform.details.function_loops import pragmas, spliced, unrollable
-from fsr.transform.details.network_text import in_place, network, ordering
+from fsr.transform.details.network_text import forced_inline, in_place, network, ordering
 from fsr.transform.details.sorted_arrays import SortedArray, sorted_arrays, written_out
 from fsr.transform.protocol import Move, Subject
 
@@ -53,10 +54,13 @@ class SortingNetwork:
                 taken.add(name := fresh(f"merge_exchange_{one.count}", taken))
                 networks[kind] = name
                 functions.append(network(one, name, orders[one.element]))
-            names = [fresh(f"{one.array}_copy", taken), fresh("element", taken)]
-            edits.append((one.start, one.end, in_place(one, text, networks[kind], names)))
+        for (start, end), alike in groupby(found, key=lambda one: (one.start, one.end)):
+            ways = [(one, networks[one.element, one.count, one.descends]) for one in alike]
+            names = [fresh(f"{ways[0][0].array}_copy", taken), fresh("element", taken)]
+            edits.append((start, end, in_place(ways, text, names)))
         loops = [at for at in unrollable(old) if not any(s.start <= at < s.end for s in found)]
         edits += [(at, at, pragma) for at, pragma in pragmas(text, loops)]
+        edits += {edit for one in found for edit in forced_inline(text, one.function)}
         before = _before(text, found[0].function)
         edits.append((before, before, "".join(f"{function}\n" for function in functions)))
         return replace(old, source=spliced(text, edits), actions=(*old.actions, move.name))
@@ -64,7 +68,12 @@ class SortingNetwork:
 
 def _outermost(found: list[SortedArray]) -> list[SortedArray]:
     """Those within no other."""
-    return [s for s in found if not any(o is not s and o.start <= s.start and s.end <= o.end for o in found)]
+    return [s for s in found if not any(_within(s, other) for other in found)]
+
+
+def _within(one: SortedArray, other: SortedArray) -> bool:
+    same = (one.start, one.end) == (other.start, other.end)
+    return not same and other.start <= one.start and one.end <= other.end
 
 
 def _before(text: str, at: int) -> int:
