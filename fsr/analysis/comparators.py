@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from fsr.analysis.compared import Elements, NotUnderstood, Pointer, Surroundings, Test, Value, Where
 from fsr.analysis.early_ends import BREAK, Exchanged, as_condition, skipped
+from fsr.analysis.exchanges import exchanges, pointed
 from fsr.analysis.sorting_networks import settled
 from fsr.analysis.types import bare
 from fsr.source.form import (
@@ -309,6 +310,7 @@ class _Walk(Elements):
                 (free,) = changed
                 stops.append((names, free))
             self._pair(high, low)
+            self._free = (high if low in changed else low) if len(changed) == 1 else None
             if len(changed) == 1:
                 self.names |= dict.fromkeys(copies, self.home[high if free == low else low])
             late |= different | copies
@@ -331,6 +333,7 @@ class _Walk(Elements):
                         raise NotUnderstood
                 if self.names[copy] != self.home.get(stops[-1][1]):
                     raise NotUnderstood
+                self._free = None
                 return True
         if stops:
             raise NotUnderstood
@@ -339,8 +342,11 @@ class _Walk(Elements):
     def _call(self, call: Call) -> None:
         name = call.callee.text if isinstance(call.callee, Name) else ""
         function = self.around.functions.get(name)
-        if function is None and name in _SWAPS and len(call.args) == 2:
-            one, other = call.args
+        swapped = call.args if function is None and name in _SWAPS else None
+        if function is not None and exchanges(function) and len(call.args) == 2:
+            swapped = tuple(pointed(a, p) for a, p in zip(call.args, function.params, strict=True))
+        if swapped is not None and len(swapped) == 2 and None not in swapped and self._takes(function):
+            one, other = swapped
             first, second = self.value(one), self.value(other)
             self._store(one, second)
             self._store(other, first)
@@ -364,6 +370,16 @@ class _Walk(Elements):
         self._calls -= 1
         self.names, self.known, self.types = outer
         self.typename = before
+
+    def _takes(self, function: KernelForm | None) -> bool:
+        """Whether a function that exchanges two elements does so with those of the array."""
+        if function is None:
+            return True
+        outer, self.typename = self.typename, self._typename(function)
+        held = [bare(s.type) for s in function.body if isinstance(s, Declare)]
+        fine = all(self._is_element(bare(p.type)) for p in function.params) and all(map(self._holds_elements, held))
+        self.typename = outer
+        return fine
 
     def _typename(self, function: KernelForm) -> str:
         """What a template over one type, which then is that of its parameters, calls the elements."""

@@ -17,6 +17,7 @@ from fsr.source.types import resolve_dtype
 from fsr.source.walk import names_in, walk_expr
 
 _MOST_NUMBER = 127  # of a variable, so that any integer type holds it
+_MOST_PAIRS = 64 * 64  # as many as each of the longest array with every other
 _WHOLE = re.compile(r"\b(?:int|short|long|char|unsigned|auto|u?int\d+_t|size_t|uint|uchar|ushort|bool)\b")
 _UNSIGNED = re.compile(r"\b(?:unsigned|uint\w*|size_t|uchar|ushort|ulong)\b")
 
@@ -82,6 +83,7 @@ class Elements:
         self.home, self.cells = dict[int, Extreme](), dict[int, Value]()
         self.pairs, self.loose, self.early, self.named = list[tuple[int, int]](), False, False, set[str]()
         self._hole: tuple[Extreme, Value] | None = None  # what is stored where an extreme stands
+        self._free: int | None = None  # a place whose element is moved on alone: a copy of it stands there
         self._late = frozenset[str]()  # variables whose values depend on when a loop has ended
         self._stops: list[tuple[Mapping[str, Value], int]] = []  # what they may be there, and which element is free
         self.exits = list[tuple[int, int]]()
@@ -100,6 +102,8 @@ class Elements:
 
     def _pair(self, low: int, high: int) -> None:
         self.pairs.append((low, high))
+        if len(self.pairs) > _MOST_PAIRS:
+            raise NotUnderstood
         self._fresh(low)
         self._fresh(high)
 
@@ -136,7 +140,8 @@ class Elements:
         at = self._place(target)
         if at is None or not isinstance(value, Extreme | Mixed):
             raise NotUnderstood
-        self._read(at)
+        if at != self._free:
+            self._read(at)
         self.cells[at] = value
 
     def _set(self, name: str, value: Value) -> None:
@@ -163,7 +168,7 @@ class Elements:
         return found.at if isinstance(found, Pointer) else None
 
     def _read(self, at: int) -> Value:
-        if at < 0:
+        if at < 0 or at == self._free:
             raise NotUnderstood
         return self.cells[at] if at in self.home else self._fresh(at)
 

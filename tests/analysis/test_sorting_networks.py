@@ -63,3 +63,29 @@ def test_what_is_shown_settled_is() -> None:
     assert settled([*selection(5, 3), (4, 0)], 5) == frozenset()
     assert settled(merge_exchange(8), 8, loose=True) == frozenset()
     assert settled(bubble(5), 5, early=True) == frozenset()
+
+
+@pytest.mark.parametrize("count", [5, 25])
+def test_each_with_all_sorts_either_way(count: int) -> None:
+    rows = range(count)
+    ascending = [(j, i) for i in rows for j in rows if i != j]
+    mirrored = [(count - 1 - i, count - 1 - j) for i in rows for j in rows if i != j]
+    for pairs in (ascending, mirrored):
+        assert settled(pairs, count) == frozenset(rows)
+        assert settled(pairs[:-1] if count > 5 else pairs[: 2 * count], count) != frozenset(rows)
+
+
+def test_what_ends_early_is_sorted_where_all_neighbours_were_asked() -> None:
+    passes = [(4 * n, 4 * n + 4) for n in range(4)]
+    whole = [(j, j + 1) for _ in range(4) for j in range(4)]
+    assert settled(whole, 5, exits=passes) == frozenset(range(5))
+    assert settled(bubble(5), 5, exits=[(0, 4), (4, 7), (7, 9)]) == frozenset(range(5))
+    assert settled(bubble(5), 5, exits=[(0, 3)]) == frozenset()
+    assert settled(bubble(5), 5, exits=[(4, 6)]) == frozenset()
+    assert settled(selection(5), 5, exits=[(0, 4)]) == frozenset()
+    assert settled([*whole, (4, 0), *whole], 5, exits=passes) == frozenset()
+
+
+def test_an_insertion_sort_sorts_whatever_was_done_before() -> None:
+    assert settled([(0, 2), (1, 3), (2, 4), *insertion(5)], 5, early=True) == frozenset(range(5))
+    assert settled([*insertion(5), (0, 2)], 5, early=True) == frozenset()

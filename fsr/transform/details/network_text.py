@@ -10,6 +10,7 @@ from fsr.source.tokens import tokenize
 from fsr.transform.details.sorted_arrays import SortedArray
 
 _A_LINE = 4  # comparators
+_NO_NUMBER = 0x7FF00000  # the upper word of what is infinite, or is no number
 _HEAD = "static __device__ __forceinline__"
 
 
@@ -34,29 +35,38 @@ def network(kind: SortedArray, name: str, order: str) -> str:
 
 
 def _looked_at(kind: SortedArray) -> list[str]:
-    """The test for elements without a place in the order. Infinite ones, which have one, fail it too."""
-    float_ = kind.element == "float"
-    zero, whole, bits = ("0.0f", "int", "__float_as_int") if float_ else ("0.0", "long long", "__double_as_longlong")
-    least = "(-2147483647 - 1)" if float_ else "(-9223372036854775807LL - 1)"  # the bits of -0.0
+    """The test for elements without a place in the order. Infinite ones, which have one, fail it too, and so do
+    negative doubles under 2^-1042, of which the upper word is that of -0.0."""
+    lowest = "(-2147483647 - 1)"
+    if kind.element == "double":
+        turn = [
+            "const int word = __double2hiint(x[i]), size = word & 2147483647;",
+            "least = word < least ? word : least;",
+            "greatest = size > greatest ? size : greatest;",
+        ]
+        begin, test = "int least = 0, greatest = 0;", f"least == {lowest} || greatest >= {_NO_NUMBER}"
+        return [begin, *unrolled("i", kind.count, turn), f"if ({test})", "    return false;"]
     turn = [
-        f"const {whole} word = {bits}(x[i]);",
+        "const int word = __float_as_int(x[i]);",
         "least = word < least ? word : least;",
-        f"sum += x[i] * {zero};",
+        "sum += x[i] * 0.0f;",
     ]
     return [
-        f"{whole} least = 0;",
-        f"{kind.element} sum = {zero};",
+        "int least = 0;",
+        "float sum = 0.0f;",
         *unrolled("i", kind.count, turn),
-        f"if (least == {least} || !(sum == {zero}))",
+        f"if (least == {lowest} || !(sum == 0.0f))",
         "    return false;",
     ]
 
 
 def ordering(element: str, name: str) -> str:
     """The function that puts two elements in order."""
-    end = {"float": "f", "double": ""}.get(element)
-    least, most = ("b < a ? b : a", "b < a ? a : b") if end is None else (f"fmin{end}(a, b)", f"fmax{end}(a, b)")
+    least, most = ("fminf(a, b)", "fmaxf(a, b)") if element == "float" else ("b < a ? b : a", "b < a ? a : b")
     lines = [f"const {element} least = {least};", f"b = {most};", "a = least;"]
+    if element == "double":  # of which GPUs have no minimum: one comparison and four moves
+        lines = ["const bool turned = b < a;", "const double least = turned ? b : a;"]
+        lines += ["b = turned ? a : b;", "a = least;"]
     return "\n".join([f"{_HEAD} void {name}({element} &a, {element} &b)", "{", *indent(lines), "}"]) + "\n"
 
 

@@ -44,7 +44,7 @@ from fsr.transform.details.sorted_reads import Site, is_read, reads_only
 LEAST, MOST = 3, 64  # elements
 MOST_WAYS = 6  # lengths of one sort, each of which becomes a network
 _FLUSHES = re.compile(r"fast[-_]math|ftz")
-_USED = frozenset(["fminf", "fmaxf", "fmin", "fmax", "__float_as_int", "__double_as_longlong"])
+_USED = frozenset(["fminf", "fmaxf", "__float_as_int", "__double2hiint"])
 _PROBE = "fsr_statement_alone"
 _PRAGMAS = re.compile(r"(?:#\s*pragma[^\n]*\n\s*)+$")
 

@@ -112,7 +112,7 @@ def _caller_reads(site: Site, form: KernelForm, at: int, places: Collection[int]
             given.setdefault(arg.text, []).append(call)
     for name, calls in given.items():
         own = _declared(form, name)
-        if own is None or variables(form.body).count(name) != 1:
+        if own is None or len(own.dims) != 1 or variables(form.body).count(name) != 1:
             return False
         if _allowed(form.body, name, places, known) + len(calls) != _mentioned(form.body, name):
             return False
