@@ -342,15 +342,15 @@ class _Walk(Elements):
     def _call(self, call: Call) -> None:
         name = call.callee.text if isinstance(call.callee, Name) else ""
         function = self.around.functions.get(name)
-        swapped = call.args if function is None and name in _SWAPS else None
+        swapped: tuple[Expr | None, ...] = call.args if function is None and name in _SWAPS else ()
         if function is not None and exchanges(function) and len(call.args) == 2:
             swapped = tuple(pointed(a, p) for a, p in zip(call.args, function.params, strict=True))
-        if swapped is not None and len(swapped) == 2 and None not in swapped and self._takes(function):
-            one, other = swapped
-            first, second = self.value(one), self.value(other)
-            self._store(one, second)
-            self._store(other, first)
-            return
+        match swapped:
+            case (one, other) if one is not None and other is not None and self._takes(function):
+                first, second = self.value(one), self.value(other)
+                self._store(one, second)
+                self._store(other, first)
+                return
         if function is None or len(function.params) != len(call.args) or self._calls > 4:
             raise NotUnderstood
         before, self.typename = self.typename, self._typename(function)

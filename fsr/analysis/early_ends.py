@@ -37,6 +37,7 @@ def as_condition(s: Stmt) -> Stmt | None:
     told = [x for x in s.body if not isinstance(x, Comment)]
     if not told or not isinstance(first := told[0], If):
         return None
+    holds: Expr
     then, orelse = (tuple(x for x in part if not isinstance(x, Comment)) for part in (first.then, first.orelse))
     if then == BREAK:
         holds, rest = Unary("!", first.test), (*orelse, *told[1:])
