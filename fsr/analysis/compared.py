@@ -17,7 +17,8 @@ from fsr.source.types import resolve_dtype
 from fsr.source.walk import names_in, walk_expr
 
 _MOST_NUMBER = 127  # of a variable, so that any integer type holds it
-_MOST_PAIRS = 64 * 64  # as many as each of the longest array with every other
+MOST_PLACES = 64  # elements, beyond which nothing is said
+_MOST_PAIRS = MOST_PLACES**2  # as many as each with every other
 _WHOLE = re.compile(r"\b(?:int|short|long|char|unsigned|auto|u?int\d+_t|size_t|uint|uchar|ushort|bool)\b")
 _UNSIGNED = re.compile(r"\b(?:unsigned|uint\w*|size_t|uchar|ushort|ulong)\b")
 
@@ -168,7 +169,7 @@ class Elements:
         return found.at if isinstance(found, Pointer) else None
 
     def _read(self, at: int) -> Value:
-        if at < 0 or at == self._free:
+        if not 0 <= at < MOST_PLACES or at == self._free:
             raise NotUnderstood
         return self.cells[at] if at in self.home else self._fresh(at)
 

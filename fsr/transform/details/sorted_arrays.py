@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.comparators import comparators
-from fsr.analysis.compared import Surroundings
+from fsr.analysis.compared import MOST_PLACES, Surroundings
 from fsr.analysis.instances import Instance, instances
 from fsr.analysis.sorting_networks import settled
 from fsr.analysis.types import aliases, integer_bytes, resolved
@@ -41,7 +41,7 @@ from fsr.source.walk import (
 from fsr.transform.details.function_loops import in_characters
 from fsr.transform.details.sorted_reads import Site, is_read, reads_only
 
-LEAST, MOST = 3, 64  # elements
+LEAST = 3  # elements
 MOST_WAYS = 6  # lengths of one sort, each of which becomes a network
 _FLUSHES = re.compile(r"fast[-_]math|ftz")
 _USED = frozenset(["fminf", "fmaxf", "__float_as_int", "__double2hiint"])
@@ -167,7 +167,7 @@ def _one(site: Site, before: Block, type_: str, around: Surroundings) -> tuple[i
     if found is None or is_read(site.one.form, site.statement):
         return None
     count = max(max(pair) for pair in found.pairs) + 1
-    if not LEAST <= count <= MOST:
+    if not LEAST <= count <= MOST_PLACES:
         return None
     mirrored = [(count - 1 - low, count - 1 - high) for low, high in found.pairs]
     for descends, pairs in ((False, found.pairs), (True, mirrored)):
