@@ -29,7 +29,7 @@ from fsr.testgen.compare import Mismatch
 from fsr.testgen.corners import CONSTANT
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import elements
-from fsr.testgen.large import far_cases, filled_cases
+from fsr.testgen.large import FAR_ELEMENTS, far_cases, filled_cases, largest_buffer
 from fsr.testgen.numbers import numbers
 from fsr.testgen.parts import alone
 from fsr.testgen.placing import place
@@ -116,10 +116,12 @@ def _slow_lines(session: Session) -> list[Case]:
 
 
 def _whole(session: Session, plan: Plan, image: Image, cases: Sequence[Case]) -> tuple[int, CaseFailure | None]:
-    """The smallest of the cases in whole, if that can be, on values of one sign, whose sums are far from zero; and
-    those that fill counters. Each kernel runs once; floating results are compared as loosely as blocks."""
+    """The smallest of the cases past 2^24 elements in whole, if that can be, on values of one sign, whose sums are far
+    from zero (of all cases where none goes so far); and those that fill counters. Each kernel runs once; floating
+    results are compared as loosely as blocks."""
     contract, started, passed = session.contract, time.monotonic(), 0
-    smallest = min(cases, key=lambda case: elements(contract, case.size_map()), default=None)
+    past = [case for case in cases if largest_buffer(contract, case.size_map()) > FAR_ELEMENTS[0]]
+    smallest = min(past or cases, key=lambda case: elements(contract, case.size_map()), default=None)
     wanted = filled_cases(contract, session.spec.seed, WHOLE_ELEMENTS)
     if smallest is not None and elements(contract, smallest.size_map()) <= WHOLE_ELEMENTS:
         wanted = [replace(smallest, name="far, in whole", family=CROWNED), *wanted]

@@ -110,11 +110,12 @@ def far_cases(contract: Contract, seed: int) -> list[Case]:
     for goal in FAR_ELEMENTS:
         chosen += [_reaching(contract, least, size, goal) for size in contract.sizes]
         chosen.append(_shrunk_to(contract, ends, goal))
-    kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and _largest_buffer(contract, s) > BEYOND_WHOLE]
+    kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and largest_buffer(contract, s) > BEYOND_WHOLE]
     return [new_case(f"far {i}", s, "normal" if i else "limits", rng) for i, s in enumerate(kept)]
 
 
-def _largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:
+def largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:
+    """How many elements the largest buffer has."""
     return max((math.prod(contract.shape(a, sizes)) for a in contract.buffers()), default=0)
 
 
@@ -123,7 +124,7 @@ def _reaching(contract: Contract, others: Mapping[str, int], size: Size, goal: i
     low, high = size.minimum, size.maximum
     while low < high:
         middle = (low + high) // 2
-        reached = _largest_buffer(contract, {**others, size.name: middle}) > goal + goal // 16
+        reached = largest_buffer(contract, {**others, size.name: middle}) > goal + goal // 16
         low, high = (low, middle) if reached else (middle + 1, high)
     return {**others, size.name: low}
 
@@ -132,7 +133,7 @@ def _shrunk_to(contract: Contract, ends: Mapping[str, int], goal: int) -> dict[s
     """All sizes from their upper ends down, the largest halved until little more than the goal is left."""
     sizes = dict(ends)
     lows = {s.name: max(s.minimum, 1) for s in contract.sizes}
-    while _largest_buffer(contract, sizes) > 2 * goal + goal // 4:
+    while largest_buffer(contract, sizes) > 2 * goal + goal // 4:
         name = max(sizes, key=lambda n: sizes[n] / lows[n])
         if sizes[name] // 2 < lows[name]:
             break

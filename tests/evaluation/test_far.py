@@ -177,6 +177,32 @@ def test_a_block_that_touches_much_is_run_alone(judging: Judging) -> None:
     assert judging(TURNED, TURN, TURN.replace("(size_t)c * rows", "c * rows"))[1] is not None
 
 
+FEW = (
+    TURNED.replace("max = 4194304", "max = 494080")
+    .replace("max = 4096", "max = 34")
+    .replace("timed = 1024", "timed = 34")
+)
+BY_FLOAT = """__global__ void k(const float *a, float *o, int rows, int cols) {
+    const unsigned n = (unsigned)rows * cols;
+    for (unsigned i = blockIdx.x * 256u + threadIdx.x; i < n; i += gridDim.x * 256u) {
+        const unsigned c = (unsigned)((float)i / (float)rows), r = i - c * rows;
+        o[i] = a[(size_t)r * cols + c];
+    }
+}
+"""
+
+
+def test_of_sizes_hardly_past_what_a_float_counts_one_is_run_in_whole(judging: Judging) -> None:
+    """Blocks that go over all of the data in steps cannot be looked at alone."""
+    assert BY_FLOAT.replace("(unsigned)((float)i / (float)rows)", "i / rows") != BY_FLOAT
+    cases, failure = judging(FEW, TURN, BY_FLOAT, "200")
+    assert failure is not None
+    assert failure.case.name == "far, in whole"
+    assert failure.case.size_map() == {"rows": 494080, "cols": 34}
+    cases, failure = judging(FEW, TURN, BY_FLOAT.replace("(unsigned)((float)i / (float)rows)", "i / rows"), "200")
+    assert (cases > 0, failure) == (True, None)
+
+
 EDGE = head("w = {min = 1, max = 4096, timed = 512}\nh = {min = 1, max = 4096, timed = 512}",
             'x = {role = "in", shape = ["h", "w"]}\ny = {role = "out", shape = ["h", "w"]}',
             'grid = ["ceil_div(w, 16)", "ceil_div(h, 16)"]\nblock = [16, 16]')  # fmt: skip

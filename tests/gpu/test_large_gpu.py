@@ -139,3 +139,33 @@ def test_fixed_and_large_sizes_are_judged_on_the_gpu(tmp_path: Path) -> None:
     said = judged(tmp_path, original, backwards)
     assert said.startswith("passed"), said
     assert not judged(tmp_path, original, backwards.replace("y[r] = s", "if (r != 777) y[r] = s")).startswith("passed")
+
+
+RESIDUES = """// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 1, max = 33554432, timed = 1048576}
+// [args]
+// x = {role = "in", shape = ["n"], low = 0.5, high = 2}
+// y = {role = "out", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 256)"
+// block = 256
+// ///
+__global__ void k(const double *x, double *y, int n)
+{
+    int i = blockIdx.x * 256 + threadIdx.x;
+    if (i < n) {
+        double third = x[i] / 3.0;
+        y[i] = third * 3.0 - x[i];
+    }
+}
+"""
+
+
+@pytest.mark.timeout(300)
+def test_residues_in_float64_are_judged_by_how_far_rounding_carries(tmp_path: Path) -> None:
+    """Terms that cancel whatever the inputs are leave rounding alone, which no shaking of these tells."""
+    said = judged(tmp_path, RESIDUES, RESIDUES.replace("x[i] / 3.0", "x[i] * (1.0 / 3.0)"))
+    assert said.startswith("passed"), said
+    assert not judged(tmp_path, RESIDUES, RESIDUES.replace("x[i] / 3.0", "x[i] / 2.9999999999")).startswith("passed")
