@@ -87,6 +87,10 @@ inline __device__ bool fsr_no_quotient(double, double b) { return b == 1.0 || b 
   }                                                                                                                 \
   template <int P, class T> __device__ inline fsr_wide<P>& operator op##=(fsr_wide<P>& a, T b) { return a = a op b; }
 FSR_OPERATOR(+, fsr_no_sum) FSR_OPERATOR(-, fsr_no_sum) FSR_OPERATOR(*, fsr_no_product) FSR_OPERATOR(/, fsr_no_quotient)
+template <int P> __device__ inline fsr_wide<P>& operator++(fsr_wide<P>& a) { return a += 1; }
+template <int P> __device__ inline fsr_wide<P>& operator--(fsr_wide<P>& a) { return a -= 1; }
+template <int P> __device__ inline fsr_wide<P> operator++(fsr_wide<P>& a, int) { const fsr_wide<P> was = a; a += 1; return was; }
+template <int P> __device__ inline fsr_wide<P> operator--(fsr_wide<P>& a, int) { const fsr_wide<P> was = a; a -= 1; return was; }
 template <int P> __device__ inline fsr_wide<P> operator-(fsr_wide<P> a) { return -a.v; }
 template <int P> __device__ inline fsr_wide<P> operator+(fsr_wide<P> a) { return a; }
 
@@ -166,9 +170,11 @@ FSR_SHUFFLE(__shfl_xor_sync, int)
   struct name##x3 { fsr_wide<P> x, y, z; };                                                                         \
   struct alignas(16) name##x4 { fsr_wide<P> x, y, z, w; };
 FSR_VECTOR(fsr_f64, 53) FSR_VECTOR(fsr_f32, 24) FSR_VECTOR(fsr_f16, 11) FSR_VECTOR(fsr_bf16, 8)
-__device__ inline fsr_f32x2 make_fsr_f32x2(fsr_f32 x, fsr_f32 y) { return {x, y}; }
-__device__ inline fsr_f32x3 make_fsr_f32x3(fsr_f32 x, fsr_f32 y, fsr_f32 z) { return {x, y, z}; }
-__device__ inline fsr_f32x4 make_fsr_f32x4(fsr_f32 x, fsr_f32 y, fsr_f32 z, fsr_f32 w) { return {x, y, z, w}; }
+#define FSR_MAKE(T)                                                                                                 \
+  __device__ inline T##x2 make_##T##x2(T x, T y) { return {x, y}; }                                                 \
+  __device__ inline T##x3 make_##T##x3(T x, T y, T z) { return {x, y, z}; }                                         \
+  __device__ inline T##x4 make_##T##x4(T x, T y, T z, T w) { return {x, y, z, w}; }
+FSR_MAKE(fsr_f32) FSR_MAKE(fsr_f64)
 
 // Half and bfloat16: the functions of cuda_fp16.h and cuda_bf16.h that kernels use most.
 template <int P> __device__ inline fsr_f32 __half2float(fsr_wide<P> a) { return a.v; }

@@ -27,7 +27,8 @@ _SUFFIXED = """exp exp2 exp10 expm1 log log2 log10 log1p pow sqrt rsqrt cbrt rcb
     cosh tanh asinh acosh atanh erf erfc erfinv erfcinv normcdf lgamma tgamma fabs fmax fmin fma fmod floor ceil round
     rint trunc nearbyint copysign hypot fdim remainder ldexp frexp modf sinpi cospi sincos sincospi lround llround lrint
     llrint nextafter scalbn logb ilogb norm3d"""  # expf -> exp, and so on
-_FAST = {f"__{name}f": name for name in ("exp", "exp10", "log", "log2", "log10", "pow", "sin", "cos", "tan", "sincos")}
+_FAST = {f"__{name}f": name for name in (
+    "exp", "exp10", "log", "log2", "log10", "pow", "sin", "cos", "tan", "tanh", "sincos")}  # fmt: skip
 _ROUNDED = {
     "__fadd_rn": "__dadd_rn", "__fsub_rn": "__dsub_rn", "__fmul_rn": "__dmul_rn", "__fdiv_rn": "__ddiv_rn",
     "__fmaf_rn": "__fma_rn", "__fsqrt_rn": "__dsqrt_rn", "__frsqrt_rn": "rsqrt", "__frcp_rn": "__drcp_rn",
@@ -46,9 +47,10 @@ _CLASSES = {
     "double": "fsr_f64",
     **dict.fromkeys(("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv", "__ldlu"), "wide_load"),
     **dict.fromkeys(("__stcg", "__stcs", "__stwb", "__stwt"), "wide_store"),
-    **{f"float{n}": f"fsr_f32x{n}" for n in (2, 3, 4)},
-    **{f"make_float{n}": f"make_fsr_f32x{n}" for n in (2, 3, 4)},
+    **{f"{t}{n}": f"fsr_{c}x{n}" for t, c in (("float", "f32"), ("double", "f64")) for n in (2, 3, 4)},
+    **{f"make_{t}{n}": f"make_fsr_{c}x{n}" for t, c in (("float", "f32"), ("double", "f64")) for n in (2, 3, 4)},
 }  # fmt: skip
+_OF_STD = frozenset([*_SUFFIXED.split(), "abs", "isnan", "isinf", "isfinite", "signbit"])
 _QUALIFIES = ("::", ".", "->")
 _DIVIDE = "__fdividef"
 _HELPER = "static __device__ inline double wide_divide(double a, double b) { return a / b; }\n"
@@ -81,7 +83,8 @@ class _Style:
 
 _DOUBLE = _Style(_TYPES | _NAMES, re.compile(rf"({_BITS}{_HALVES})$"), frozenset(_TYPES))
 _WIDENED = frozenset(name for name, wide in _CLASSES.items() if wide.startswith("fsr_"))
-_CLASS = _Style(_NAMES | _CLASSES, re.compile(rf"({_BITS})$"), _WIDENED - {"double"})
+_DOUBLES = frozenset(["double", "double2", "double3", "double4"])
+_CLASS = _Style(_NAMES | _CLASSES, re.compile(rf"({_BITS})$"), _WIDENED - _DOUBLES)
 _NOISY = replace(_CLASS, types=_WIDENED)  # a kernel of double alone has no more precise form, but it rounds as well
 # Made of bits that stand in the source, they are numbers like others: infinities and NaN are often written so.
 _OF_BITS = {
@@ -178,6 +181,10 @@ def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
     for number, token in enumerate(tokens):
         if token.start < at:  # read already, with those before it
             continue
+        if style is not _DOUBLE and _is_of_std(tokens[number : number + 3]):  # the class's own are not of std
+            parts.append(text[at : token.start])
+            at = tokens[number + 2].start
+            continue
         if (constant := _of_bits(tokens[number : number + 4], style)) is not None:
             parts += [text[at : token.start], constant]
             at, changed = tokens[number + 3].end, True
@@ -197,6 +204,12 @@ def _parts(text: str, style: _Style) -> tuple[list[str] | None, bool]:
         parts += [text[at : token.start], new]
         at = token.end
     return [*parts, text[at:]], changed
+
+
+def _is_of_std(tokens: Sequence[Token]) -> bool:
+    """Whether three tokens call a function of numbers by its name in std, ``std::sqrt``."""
+    texts = [token.text for token in tokens]
+    return texts[:2] == ["std", "::"] and texts[2:] != [] and (texts[2] in _NAMES or texts[2] in _OF_STD)
 
 
 def _of_bits(tokens: Sequence[Token], style: _Style) -> str | None:
