@@ -116,10 +116,11 @@ class Original:
         def widened(noisy: int) -> WideRun | None:
             return partial(self.widened.answer, noisy=noisy, blocks=part.blocks if part else ()) if wide else None
 
-        how = Asking(Path(self.spec.folder), part, self.shelf, adds(self.spec.baseline.source))
+        loud = widened(noisy=int(TIMES_LESS_ACCURATE))
+        how = Asking(Path(self.spec.folder), part, self.shelf, adds(self.spec.baseline.source), loud)
         return expect(
             self.contract, case, Once(self._run) if self.repeats() else self._run, precise=widened(noisy=0),
-            noisy=widened(noisy=1), loud=widened(noisy=int(TIMES_LESS_ACCURATE)), how=how,
+            noisy=widened(noisy=1), how=how,
         )  # fmt: skip
 
     def part(self, case: Case) -> Part:

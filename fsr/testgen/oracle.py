@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +101,12 @@ class Expected:
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
         scale: Callable[[int], Scale] | None = None,
         noise: Callable[[Mapping[str, Array], int], Noise | None] = lambda truth, more: None,
-        louder: Callable[[int], Mapping[str, Array] | None] = lambda number: None,
     ) -> None:
         self.part: Part | None = None
         self.unordered = self.instrumented = False
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
-        self._precise, self._scale, self._noise, self._louder = precise, scale, noise, louder
+        self._precise, self._scale, self._noise = precise, scale, noise
+        self.louder: Callable[[int], Mapping[str, Array] | None] = lambda number: None
         self._loud: list[Mapping[str, Array]] = []
         self._noisier: list[Noise] = []
         self.bounds: dict[object, tuple[Array, Array]] = {}  # what comparing finds out of it once: truth and bound
@@ -119,8 +119,8 @@ class Expected:
     def answered(self, arrays: Mapping[str, Array]) -> Expected:
         """The same with other answers of the original: those of another device."""
         kept = {name: arrays[name] for name in self.arrays}
-        found = Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise, self._louder)
-        found.unordered = self.unordered
+        found = Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise)
+        found.unordered, found.louder = self.unordered, self.louder
         return found
 
     @cached_property
@@ -167,7 +167,7 @@ class Expected:
         """Answers of the original rounding some times as badly as it does; no more are drawn than are asked for."""
         for number in range(LOUD_RUNS):
             if number >= len(self._loud):
-                one = self._louder(number)
+                one = self.louder(number)
                 if one is None:
                     return
                 self._loud.append(one)
@@ -182,12 +182,14 @@ class Expected:
 class Asking:
     """How a case is put to the original. ``folder``: where a reference function is imported from. ``part``: what the
     answer consists of, where not of all outputs. ``data_of``: as :func:`fsr.testgen.values.build`, or what keeps the
-    data. ``unordered``: whether the original adds atomically, in no order of its own."""
+    data. ``unordered``: whether the original adds atomically, in no order of its own. ``loud``: runs a noisy form whose
+    noise is some times the original's."""
 
     folder: Path = Path()
     part: Part | None = None
     data_of: Callable[[Contract, Case, int], CaseData] = build
     unordered: bool = False
+    loud: WideRun | None = None
 
 
 def expect(
@@ -197,14 +199,12 @@ def expect(
     *,
     precise: WideRun | None = None,
     noisy: WideRun | None = None,
-    loud: WideRun | None = None,
     how: Asking | None = None,
 ) -> Expected:
     """Run the original twice (see Once), each with its own poison; and, when asked for what that takes, on perturbed
     inputs.
 
-    ``precise`` runs the widened original on :func:`widened_data`, ``noisy`` its noisy form, ``loud`` one whose noise
-    is some times as large; a contract that names a
+    ``precise`` runs the widened original on :func:`widened_data`, ``noisy`` its noisy form; a contract that names a
     reference function uses that instead of the former. What ``run`` raises passes through: the baseline failed.
     """
     how = how or Asking()
@@ -244,14 +244,24 @@ def expect(
         runs = [picked(run) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
 
-    def louder(number: int) -> Mapping[str, Array] | None:
-        wide = widened_data(data_of(contract, case, 0))
-        found = loud(case, _nudged(contract, case, wide, number)) if loud is not None else None
-        return None if found is None else picked(found)
-
-    expected = Expected(first, spread, unwritten, exact, scale, noise, louder)
+    expected = Expected(first, spread, unwritten, exact, scale, noise)
     expected.part, expected.unordered = part, how.unordered
+    if how.loud is not None:
+        expected.louder = partial(_loud, contract, case, how, picked)
     return expected
+
+
+def _loud(
+    contract: Contract,
+    case: Case,
+    how: Asking,
+    picked: Callable[[Mapping[str, Array]], Mapping[str, Array]],
+    number: int,
+) -> Mapping[str, Array] | None:
+    """An answer of the original that rounds some times as badly as it does; None where there is none."""
+    data = _nudged(contract, case, widened_data(how.data_of(contract, case, 0)), number)
+    found = how.loud(case, data) if how.loud is not None else None
+    return None if found is None else picked(found)
 
 
 # ---------------------------------------------------------------- parts

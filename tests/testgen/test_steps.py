@@ -9,7 +9,7 @@ import numpy as np
 from fsr.contract.model import Argument, Contract, Size, Tolerance
 from fsr.records import Case, Launch, Plan, Role, ScalarValue
 from fsr.testgen.compare import STEPS_SHARE, compare
-from fsr.testgen.oracle import LOUD_RUNS, Expected, Once, expect
+from fsr.testgen.oracle import LOUD_RUNS, Asking, Expected, Once, expect
 from fsr.testgen.values import Array, CaseData, build
 
 N = 4 * STEPS_SHARE
@@ -30,7 +30,9 @@ def expected(loud: Array | None) -> tuple[Expected, list[dict[str, ScalarValue]]
 
     run = Once(lambda _, data: {"y": COUNTS.copy()})
     same = {"y": COUNTS.astype(np.float64)}
-    return expect(CONTRACT, CASE, run, precise=lambda c, d: same, noisy=lambda c, d: same, loud=louder), asked
+    return expect(
+        CONTRACT, CASE, run, precise=lambda c, d: same, noisy=lambda c, d: same, how=Asking(loud=louder)
+    ), asked
 
 
 def moved(*places: int, by: float = 1.0) -> Array:

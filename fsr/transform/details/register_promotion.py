@@ -99,7 +99,7 @@ class RegisterPromotion:
 
 def promoted(target: Target) -> Block:
     """The kernel's statements with variables in the elements' place."""
-    return Kept(target).promoted()
+    return Kept(target).block(target.kernel.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,11 @@ class Element:
     member: str
     type: str
     expr: Expr
+
+    @property
+    def whole(self) -> Expr:
+        """The element that it is, or is a member of."""
+        return self.expr.base if isinstance(self.expr, Member) and self.member else self.expr
 
 
 class Kept:
@@ -127,10 +132,6 @@ class Kept:
         self.types = {p.name: p.type for p in self.kernel.params} | {n: d[0].type for n, d in self.declared.items()}
         self.spans = Apart(target, self.declared)
         self.values = {name for kind, name in self.kernel.template_parameters if kind in ("typename", "class")}
-
-    def promoted(self) -> Block:
-        """The kernel's statements."""
-        return self.block(self.kernel.body)
 
     def block(self, body: Block) -> Block:
         """Statements with what their loops keep."""
@@ -260,20 +261,14 @@ class Kept:
 
     def _stays(self, left: Block, array: str, found: Sequence[Element]) -> bool:
         """Whether it is the same place in every turn, and of shared arrays a thread's own."""
-        shared = bool(self.groups[array] & self.target.known.shared)
-        wholes = [e.expr.base if isinstance(e.expr, Member) and e.member else e.expr for e in found]
-        return self.is_same_place(left, array, found) and not (shared and not all(map(self._is_own, wholes)))
+        own = not self.groups[array] & self.target.known.shared or all(self._is_own(e.whole) for e in found)
+        return own and self.is_same_place(left, array, found)
 
     def is_same_place(self, left: Block, array: str, found: Sequence[Element]) -> bool:
-        """Whether the indices are the same in every turn of what is left of a loop, and read nothing that anybody
-        writes."""
+        """Whether indices are the same in every turn of what is left of a loop, and read nothing that is written."""
         changing = names_assigned(left) | {s.name for s in walk_stmts(left) if isinstance(s, Declare)}
         changing |= {inner.var for inner in loops(left)}
-        for e in found:
-            whole = e.expr.base if isinstance(e.expr, Member) and e.member else e.expr
-            if names_in(whole) & changing or not self._is_steady(whole, array):
-                return False
-        return True
+        return not any(names_in(e.whole) & changing or not self._is_steady(e.whole, array) for e in found)
 
     def _is_own(self, whole: Expr) -> bool:
         """Whether the thread's place decides which element it is."""
