@@ -63,7 +63,10 @@ class ContractError(UsageError):
 
 
 class BaselineError(FsrError):
-    """The user's own kernel fails its tests, hangs or cannot be compiled."""
+    """The user's own kernel fails its tests, hangs or cannot be compiled. ``kind``: what a case of it did, as in Fault;
+    '' where no case ran."""
+
+    kind = ""
 
 
 class UnorderedError(BaselineError):

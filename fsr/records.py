@@ -241,6 +241,10 @@ class CaseKind(enum.StrEnum):
         return self in (CaseKind.NAMED, CaseKind.LARGE)
 
 
+Sizes = tuple[tuple[str, int], ...]
+"""The sizes of a case, each with its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
     """One test: concrete sizes, a value family, a seed, and the pointer alignment to test at.
@@ -252,7 +256,7 @@ class Case:
     """
 
     name: str
-    sizes: tuple[tuple[str, int], ...]
+    sizes: Sizes
     family: str
     seed: int
     alignment_bytes: int = 256

@@ -242,15 +242,15 @@ def walk(e: Expr) -> Iterator[Expr]:
         yield from walk(part)
 
 
-def distinct(e: Expr) -> Iterator[Expr]:
-    """The same, what stands in several places once."""
+def distinct(e: Expr, entered: Callable[[Expr], bool] = lambda _: True) -> Iterator[Expr]:
+    """The same, what stands in several places once. ``entered``: of what those beneath it are gone through."""
     stack, seen = [e], set[int]()
     while stack:
         e = stack.pop()
         if id(e) not in seen:
             seen.add(id(e))
             yield e
-            stack.extend(reversed(children(e)))
+            stack.extend(reversed(children(e)) if entered(e) else ())
 
 
 def mapped(e: Expr, change: Callable[[Expr, tuple[_Made, ...]], _Made]) -> _Made:

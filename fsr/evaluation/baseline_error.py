@@ -22,8 +22,7 @@ def baseline_error(spec: SessionSpec, case: Case, fault: Fault) -> BaselineError
     sizes = ", ".join(f"{k}={v}" for k, v in case.sizes) or "no sizes"
     room = fault.kind is FaultKind.OUT_OF_BOUNDS and "' has " in fault.detail
     misaligned = fault.kind is FaultKind.MISALIGNED or "misaligned" in fault.detail.lower()  # as GPUs say it
-    kind = UnorderedError if fault.kind in _OF_ORDER else BaselineError
-    return kind(
+    error = (UnorderedError if fault.kind in _OF_ORDER else BaselineError)(
         f"the kernel fails its own tests: {fault.kind}: {fault.detail}",
         expected="a kernel that is right before it is made faster",
         where=f"case {case.name!r} ({sizes}; values {case.family})" + (f", line {fault.line}" if fault.line else ""),
@@ -33,6 +32,8 @@ def baseline_error(spec: SessionSpec, case: Case, fault: Fault) -> BaselineError
         + (", or state in its shape what the callers allocate, where that is more" if room else "")
         + (_IN_STEP if fault.kind is FaultKind.NONDETERMINISTIC and _in_step(spec) else ""),
     )
+    error.kind = fault.kind
+    return error
 
 
 def is_large(spec: SessionSpec, case: Case) -> bool:

@@ -24,7 +24,7 @@ from fsr.evaluation.spec import Binaries
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.widened import in_float64
 from fsr.hardware.dtypes import is_float
-from fsr.records import Candidate, Case, Fault, FaultKind, Image, Plan, Role
+from fsr.records import Candidate, Case, Fault, FaultKind, Image, Plan, Role, Sizes
 from fsr.testgen import families
 from fsr.testgen.compare import (
     ARRAY_ERROR_CAP,
@@ -178,7 +178,7 @@ def large_failure(
     largest first. ``below``: elements at which the original is known to fail. Raises OriginalFails where it does."""
     pace = JudgingPace(time.monotonic() + budget_s)
     looked = 0
-    tried = set[tuple[tuple[tuple[str, int], ...], bool]]()
+    tried = set[tuple[Sizes, bool]]()
     ladder = [_cases_of_step(session, most) for most in STEPS]
     for case in [*(step[0] for step in ladder if step), *(c for step in reversed(ladder) for c in step[1:])]:
         size, told = elements(session.contract, case.size_map()), (case.sizes, case.family.startswith(families.ENDS))
@@ -362,7 +362,7 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
     # One run says little of an element that small differences grow in; a residue in float64 is often none at all.
     for number in range(NOISY_RUNS if truth is not None else NOISY_DOUBLES):
         with ExitStack() as stack:
-            noisy = _ran_wide(original, stack, name, session.original.widened.on_device(noisy=True), number)
+            noisy = _ran_wide(original, stack, name, session.original.widened.on_device(noisy=1), number)
             if noisy is None:
                 return
             # the bound is relative * scale, and of the noise TIMES_LESS_ACCURATE times as much

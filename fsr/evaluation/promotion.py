@@ -33,6 +33,7 @@ from fsr.records import (
     Case,
     Json,
     Outcome,
+    Sizes,
     Status,
     Timing,
     Verdict,
@@ -196,7 +197,7 @@ def _predicted_final(session: Session, new: Reading) -> tuple[Verdict, CaseFailu
 
 
 def _by_configuration(pairs: list[tuple[Case, CaseData]]) -> list[list[tuple[Case, CaseData]]]:
-    groups: dict[tuple[tuple[str, int], ...], list[tuple[Case, CaseData]]] = {}
+    groups: dict[Sizes, list[tuple[Case, CaseData]]] = {}
     for case, data in pairs:
         groups.setdefault(case.sizes, []).append((case, data))
     return list(groups.values())

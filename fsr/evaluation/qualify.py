@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -96,7 +96,7 @@ def _answered(session: Session, case: Case) -> Expected:
     try:
         return session.original.expected(case)
     except BaselineError as error:
-        fault = watched_fault(session, case) if FaultKind.GUARD in str(error) else None
+        fault = watched_fault(session, case) if error.kind == FaultKind.GUARD else None
         raise session.original.error(case, fault) if fault is not None else error from None
     except DeviceFault as fault:
         if fault.fault.kind is not FaultKind.MEMORY:
@@ -160,15 +160,16 @@ def must_move(session: Session) -> MustMove | None:
     if session.spec.predicted or indexed:
         return None
     configurations = [data.arrays for _, data in session.timed()]
-    read = [_bytes_without(contract, arrays, Role.OUT) for arrays in configurations]
-    written = [_bytes_without(contract, arrays, Role.IN) for arrays in configurations]
+    read, written, both = (
+        [_bytes_of(contract, arrays, roles) for arrays in configurations]
+        for roles in ((Role.IN, Role.INOUT), (Role.OUT, Role.INOUT), (Role.INOUT,))
+    )
     if len(written) > 1 and max(written) > (session.device.info.l2_bytes or 0):
         return None
-    both = [sum(a[b.name].nbytes for b in contract.buffers() if b.role is Role.INOUT) for a in configurations]
     sums = (read, written, [2.0 * n for n in both])
     moved = MustMove(*(math.prod(own) ** (1.0 / len(own)) for own in sums))
     return moved if moved.total_bytes else None
 
 
-def _bytes_without(contract: Contract, arrays: Mapping[str, Array], role: Role) -> float:
-    return float(sum(arrays[a.name].nbytes for a in contract.buffers() if a.role is not role))
+def _bytes_of(contract: Contract, arrays: Mapping[str, Array], roles: Sequence[Role]) -> float:
+    return float(sum(arrays[a.name].nbytes for a in contract.buffers() if a.role in roles))

@@ -25,7 +25,7 @@ from fsr.evaluation.quickened import INSTRUMENTED, Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import CaseFailure, Runnable, fails
 from fsr.hardware.limits import STATIC_SHARED_BYTES
-from fsr.records import Candidate, Case, Fault, Image, Plan
+from fsr.records import Candidate, Case, Fault, Image, Plan, Sizes
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
 from fsr.testgen.aimed import counted_cases, scalar_cases, spelled_cases, value_cases, valued_anew
@@ -69,7 +69,7 @@ class Session:
         self.notes: list[str] = []  # on what is not tested as it would be
         self.unset: bool | None = None  # whether the original reads shared memory that was never set, once it is asked
         self.held_out_ns: dict[Case, float | None] = {}  # the original's times beside the timed sizes
-        self.reached: set[tuple[tuple[str, int], ...]] = set()  # sizes of cases that a candidate passed in whole
+        self.reached: set[Sizes] = set()  # sizes of cases that a candidate passed in whole
         self._search_cases: list[Case] = []
         self._corners: list[Case] | None = None
         self._coverage: list[Case] | None = None

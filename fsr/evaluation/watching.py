@@ -25,7 +25,7 @@ from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.gpus import closest_target
-from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role
+from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role, Sizes
 from fsr.testgen.cases import HOST_ELEMENTS, divisible, families_of, new_case, smallest_alignment, stream
 from fsr.testgen.compare import Mismatch, compare
 from fsr.testgen.corner_cases import beginnings
@@ -49,7 +49,6 @@ WATCH_S, DEAR_S, WHOLE_S = 10.0, 2.0, 6.0
 # What the original does as well is not held against a candidate: it works where it was written. Shared memory that was
 # never set holds something else in each of two runs, so that a result it reaches differs.
 TOLERATED = (FaultKind.STATE, FaultKind.UNDEFINED, FaultKind.STARVED, FaultKind.UNSET)
-Sizes = tuple[tuple[str, int], ...]
 Seen = tuple[tuple[Fault, ...], Mapping[str, Array]]
 SILENT = "silent"  # what a tool says that ran to the end and found nothing
 TELLING = ("normal", "uniform")  # value families

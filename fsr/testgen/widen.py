@@ -47,8 +47,8 @@ _CLASSES = {
     "double": "fsr_f64",
     **dict.fromkeys(("__ldg", "__ldca", "__ldcg", "__ldcs", "__ldcv", "__ldlu"), "wide_load"),
     **dict.fromkeys(("__stcg", "__stcs", "__stwb", "__stwt"), "wide_store"),
-    **{f"{t}{n}": f"fsr_{c}x{n}" for t, c in (("float", "f32"), ("double", "f64")) for n in (2, 3, 4)},
-    **{f"make_{t}{n}": f"make_fsr_{c}x{n}" for t, c in (("float", "f32"), ("double", "f64")) for n in (2, 3, 4)},
+    **{f"{made}{t}{n}": f"{made}fsr_{c}x{n}"
+       for made in ("", "make_") for t, c in (("float", "f32"), ("double", "f64")) for n in (2, 3, 4)},
 }  # fmt: skip
 _OF_STD = frozenset([*_SUFFIXED.split(), "abs", "isnan", "isinf", "isfinite", "signbit"])
 _QUALIFIES = ("::", ".", "->")
@@ -83,7 +83,7 @@ class _Style:
 
 _DOUBLE = _Style(_TYPES | _NAMES, re.compile(rf"({_BITS}{_HALVES})$"), frozenset(_TYPES))
 _WIDENED = frozenset(name for name, wide in _CLASSES.items() if wide.startswith("fsr_"))
-_DOUBLES = frozenset(["double", "double2", "double3", "double4"])
+_DOUBLES = frozenset(name for name, wide in _CLASSES.items() if wide.startswith("fsr_f64"))
 _CLASS = _Style(_NAMES | _CLASSES, re.compile(rf"({_BITS})$"), _WIDENED - _DOUBLES)
 _NOISY = replace(_CLASS, types=_WIDENED)  # a kernel of double alone has no more precise form, but it rounds as well
 # Made of bits that stand in the source, they are numbers like others: infinities and NaN are often written so.

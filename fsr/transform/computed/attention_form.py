@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fsr.computation.canonical import ordered
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Op, children, mapped, names_in, rebuilt
+from fsr.computation.expression import Affine, Const, Expr, Fold, Load, Op, distinct, mapped, names_in, rebuilt
 from fsr.computation.simplify import unpeeled
 from fsr.computation.types import CASTS, type_of
 from fsr.transform.computed.parts import name_of
@@ -54,7 +54,7 @@ class Attention:
 def attention(s: Statement, whole: Expr, sizes: Sequence[str]) -> Attention | None:
     """An output's value (folds written out) as attention; None where it is none."""
     value = unpeeled(whole)
-    tops, last = list(dict.fromkeys(_topmost(value))), s.domain[-1][0]
+    tops, last = _topmost(value), s.domain[-1][0]
     fold = _only([f for f in tops if last in names_in(f)])
     if fold is None or fold.op != "sum" or len(fold.dims) != 1 or fold.inside or type_of(fold) != "float32":
         return None
@@ -71,7 +71,7 @@ def attention(s: Statement, whole: Expr, sizes: Sequence[str]) -> Attention | No
     if parts is None or not totals or not all(_same_keys(fold, f, power) and f.op == "sum" for f in totals):
         return None
     score, top = parts
-    product = _only([*dict.fromkeys(_topmost(score))])
+    product = _only(_topmost(score))
     if product is None or not _same_keys(fold, top, score) or len({type_of(f) for f in totals}) != 1:
         return None
     sides = _sides(product, key)
@@ -105,22 +105,16 @@ def _only(found: Sequence[_T]) -> _T | None:
 
 def _topmost(e: Expr) -> list[Fold]:
     """The folds of an expression that stand in no other, each once."""
-    return [x for x in _above_folds(e, and_folds=True) if isinstance(x, Fold)]
+    return list(dict.fromkeys(x for x in _outside_folds(e) if isinstance(x, Fold)))
 
 
-def _above_folds(e: Expr, *, and_folds: bool = False) -> list[Expr]:
-    """All that stands in an expression in no fold, each once; with the folds themselves where that is asked."""
-    found, seen, stack = dict[Expr, None](), set[int](), [e]
-    while stack:
-        e = stack.pop()
-        if id(e) in seen:
-            continue
-        seen.add(id(e))
-        if and_folds or not isinstance(e, Fold):
-            found[e] = None
-        if not isinstance(e, Fold):
-            stack.extend(reversed(children(e)))
-    return list(found)
+def _above_folds(e: Expr) -> list[Expr]:
+    """All that stands in an expression in no fold, each once."""
+    return list(dict.fromkeys(x for x in _outside_folds(e) if not isinstance(x, Fold)))
+
+
+def _outside_folds(e: Expr) -> Iterator[Expr]:
+    return distinct(e, lambda x: not isinstance(x, Fold))
 
 
 def _put(e: Expr, power: Expr) -> Expr:

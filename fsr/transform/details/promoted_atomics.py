@@ -11,21 +11,18 @@ lies behind the end).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from fsr.analysis.calls import ATOMICS
-from fsr.analysis.operators import BY_ATOMIC, identity
+from fsr.analysis.operators import BY_ATOMIC
 from fsr.analysis.polynomial import Poly
 from fsr.records import Candidate
 from fsr.source.form import (
-    Assign,
     Call,
     Cast,
-    Declare,
     Expr,
     ExprStmt,
     For,
-    If,
     Literal,
     Name,
     Stmt,
@@ -35,6 +32,7 @@ from fsr.source.form import (
 from fsr.source.mapping import map_stmts, with_blocks
 from fsr.source.walk import Block, base_name, fresh, names_in, names_mentioned, walk_stmts
 from fsr.transform.details.register_promotion import Element, Kept
+from fsr.transform.gathered import Gathered
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
@@ -43,7 +41,7 @@ GAIN = 2.0
 _FLOATS = ("float", "double")
 _TYPES = frozenset([*_FLOATS, "int", "unsigned", "unsigned int", "unsigned long long", "long long",
                     "int32_t", "uint32_t"])  # fmt: skip
-_OPERATORS = {"sum": "+", "and": "&", "or": "|", "xor": "^"}
+_Place = tuple[str, str, tuple[Poly, ...], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +80,7 @@ class _Added:
     value: Expr
 
     @property
-    def place(self) -> tuple[str, str, tuple[Poly, ...], str]:
+    def place(self) -> _Place:
         """What tells one sum from others."""
         return self.name, self.element.array, self.element.where, self.element.member
 
@@ -95,21 +93,43 @@ class _Loops:
         """Statements in which loops add up, those in others where these may not."""
         out = list[Stmt]()
         for s in body:
-            found = self._gathered(s) if isinstance(s, For | While) else []
-            one = _Sums(self.kept, found).within(s) if found else s
-            out += _Sums.around(found, with_blocks(one, self.block))
+            sums = self._gathered(s) if isinstance(s, For | While) else {}
+            loop = self._adding_up(s, sums) if sums else s
+            before = (d for one in sums.values() for d in (one.begun, *one.asked))
+            out += [*before, with_blocks(loop, self.block), *(one.added for one in sums.values())]
         return body if tuple(out) == body else tuple(out)
 
-    def _gathered(self, loop: For | While) -> list[_Sum]:
+    def _gathered(self, loop: For | While) -> dict[_Place, Gathered]:
         waits = any("volatile" in self.kept.types.get(n, "") for n in names_mentioned((loop,)))
         if waits or not self.kept.is_quiet(loop):
-            return []
+            return {}
         every = [a for s in walk_stmts(loop.body) if (a := self._added(s)) is not None]
-        sums: dict[object, _Sum] = {}
+        sums: dict[_Place, Gathered] = {}
         for a in every:
             if a.place not in sums and self._may_wait(a, every, loop):
-                sums[a.place] = _Sum.of(a, self.kept)
-        return list(sums.values())
+                total, told = (self._name(f"{a.element.array}_{word}") for word in (a.element.member or "sum", "any"))
+                sums[a.place] = Gathered(a.name, a.address, total, a.element.type, told)
+        return sums
+
+    def _name(self, wanted: str) -> str:
+        """A name that nothing has yet."""
+        self.kept.taken.add(name := fresh(wanted, self.kept.taken))
+        return name
+
+    def _adding_up(self, loop: Stmt, sums: Mapping[_Place, Gathered]) -> Stmt:
+        """The loop in which variables are added to."""
+
+        def change(s: Stmt) -> Stmt | Block:
+            added = self._added(s)
+            one = sums.get(added.place) if added is not None else None
+            return s if one is None or added is None else one.more(self._as_total(added.value, one.type))
+
+        return map_stmts((loop,), change)[0]
+
+    def _as_total(self, value: Expr, type_: str) -> Expr:
+        """What is added, in the type of the sum."""
+        same = isinstance(value, Name) and self.kept.types.get(value.text, "").removeprefix("const ") == type_
+        return value if same else Cast(type_, value, "static_cast")
 
     def _added(self, s: Stmt) -> _Added | None:
         match s:
@@ -143,64 +163,3 @@ class _Loops:
         if names_mentioned(left) & group or reads:
             return False
         return self.kept.is_same_place(left, one.element.array, [one.element])
-
-
-@dataclass(frozen=True, slots=True)
-class _Sum:
-    """A register for a place, and one that tells whether anything was added."""
-
-    added: _Added
-    name: str
-    any: str
-
-    @staticmethod
-    def of(added: _Added, kept: Kept) -> _Sum:
-        """With names that nothing has yet."""
-        words = (f"{added.element.array}_{added.element.member or 'sum'}", f"{added.element.array}_any")
-        names = []
-        for word in words:
-            names.append(fresh(word, kept.taken))
-            kept.taken.add(names[-1])
-        return _Sum(added, *names)
-
-    def more(self, value: Expr, types: Mapping[str, str]) -> Block:
-        """Statements for one more. ``types``: of the kernel's variables."""
-        fold, type_ = BY_ATOMIC[self.added.name], self.added.element.type
-        same = isinstance(value, Name) and types.get(value.text, "").removeprefix("const ") == type_
-        term = value if same else Cast(type_, value, "static_cast")
-        if fold in _OPERATORS:
-            last = Assign(Name(self.name), f"{_OPERATORS[fold]}=", term)
-        else:
-            last = Assign(Name(self.name), "=", Call(Name(fold), (Name(self.name), term)))
-        return last, Assign(Name(self.any), "=", Literal("true"))
-
-
-@dataclass(frozen=True, slots=True)
-class _Sums:
-    kept: Kept
-    sums: list[_Sum] = field(default_factory=list)
-
-    def within(self, loop: Stmt) -> Stmt:
-        """The loop in which registers are added to."""
-        loops = _Loops(self.kept)
-        places = {one.added.place: one for one in self.sums}
-
-        def change(s: Stmt) -> Stmt | Block:
-            added = loops._added(s)
-            one = places.get(added.place) if added is not None else None
-            return s if one is None or added is None else one.more(added.value, self.kept.types)
-
-        return map_stmts((loop,), change)[0]
-
-    @staticmethod
-    def around(sums: list[_Sum], loop: Stmt) -> Block:
-        """The loop, with registers before and what is added behind it."""
-        before = list[Stmt]()
-        after = list[Stmt]()
-        for one in sums:
-            type_ = one.added.element.type
-            nothing = identity(BY_ATOMIC[one.added.name], type_)
-            before += [Declare(type_, one.name, Literal(nothing)), Declare("bool", one.any, Literal("false"))]
-            atomic = ExprStmt(Call(Name(one.added.name), (one.added.address, Name(one.name))))
-            after.append(If(Name(one.any), (atomic,)))
-        return (*before, loop, *after)

@@ -19,8 +19,9 @@ from fsr.source.form import Comment, Declare, Expr, For, If, Literal, Member, Na
 from fsr.source.mapping import map_stmts, substitute
 from fsr.source.walk import Block, fresh, names_mentioned, variables
 from fsr.transform.fewer.partials import by_block, partial_results, told_of_fewer
-from fsr.transform.fewer.parts import Parts, is_positive, more
+from fsr.transform.fewer.parts import Parts, is_positive
 from fsr.transform.fewer.values import FOLDED, Value
+from fsr.transform.gathered import folded
 from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
@@ -229,9 +230,8 @@ def _commutes(parts: Parts, leaves: tuple[_Leaf, ...]) -> bool:
 def _body(found: _Found, block: str, whole: Expr) -> Block:
     parts, leaves = found.parts, found.leaves
     totals = [Declare(x.type, x.total, Literal(identity(x.fold, x.type, positive=x.positive))) for x in leaves]
-    totals += [Declare(g.type, g.total, Literal(identity(g.fold, g.type))) for g in parts.gathered]
-    totals += [Declare("bool", g.any, Literal("false")) for g in parts.gathered if g.any]
-    folds = [more(x.fold, x.total, Name(x.name), x.type) for x in leaves]
+    totals += [*(g.begun for g in parts.gathered), *(s for g in parts.gathered for s in g.asked)]
+    folds = [folded(x.fold, x.total, Name(x.name), x.type) for x in leaves]
     told: dict[tuple[str, str], Expr] = {("blockIdx", found.axis): Name(block), ("gridDim", found.axis): whole}
     points = with_ids((*parts.points, *folds), told)
     loop = For("unsigned int", block, Member(Name("blockIdx"), found.axis), "<", whole,

@@ -11,7 +11,6 @@ import numpy as np
 from fsr.analysis.accesses import accesses
 from fsr.analysis.calls import ATOMICS, is_load
 from fsr.analysis.index_values import Values
-from fsr.analysis.operators import BY_ATOMIC
 from fsr.source.form import (
     Assign,
     Binary,
@@ -49,29 +48,12 @@ from fsr.source.walk import (
 from fsr.transform.fewer.called import called
 from fsr.transform.fewer.commutes import Commutes, values_of
 from fsr.transform.fewer.values import FOLDED, Frame, UnknownError, Value
+from fsr.transform.gathered import Gathered
 from fsr.transform.launch.cooperation import cooperate_in
 from fsr.transform.launch.pointwise import continuing
 from fsr.transform.target import Target
 from fsr.transform.trees.arrays import Shared, shared_arrays
 from fsr.transform.trees.threads import Threads
-
-
-@dataclass(frozen=True)
-class Gathered:
-    """Atomics on one address that points add to: ``total`` is a variable for it, ``fold`` what the operation is.
-    ``any``: a variable that tells whether a point did, where the address may be nobody's else (``&sums[i]`` where no
-    point of i is); '' where it is one for all."""
-
-    name: str
-    address: Expr
-    total: str
-    type: str
-    any: str
-
-    @property
-    def fold(self) -> str:
-        """The operation's name."""
-        return BY_ATOMIC[self.name]
 
 
 @dataclass
@@ -129,7 +111,7 @@ class Parts:
                 return False
             self.points = list(points)
         stores: list[Stmt] = [Assign(place, "=", Name(name)) for name, (place, _) in self.own.items()]
-        self.end = [*stores, *self._additions(), *rest]
+        self.end = [*stores, *(g.added for g in self.gathered), *rest]
         self._set_apart()
         return bool(self.points or rest)
 
@@ -291,8 +273,7 @@ class Parts:
                     one = Gathered(name, address, total, place.type, told)
                     self.gathered.append(one)
                 plain = value if integer(value) is not None else Cast(one.type, value, "static_cast")
-                added = more(one.fold, one.total, plain, one.type)
-                return (added, Assign(Name(one.any), "=", Literal("true"))) if one.any else added
+                return one.more(plain)
         return s
 
     def _fixed_address(self, address: Expr) -> Value | None:
@@ -306,11 +287,6 @@ class Parts:
 
     def _may_fold(self, name: str, type_: str) -> bool:
         return not (self.target.exact and name in ("atomicAdd", "atomicSub") and type_ in ("float", "double"))
-
-    def _additions(self) -> Iterator[Stmt]:
-        for g in self.gathered:
-            added = ExprStmt(Call(Name(g.name), (g.address, Name(g.total))))
-            yield If(Name(g.any), (added,), ()) if g.any else added
 
     # ------------------------------------------------------------ what is handed on
 
@@ -394,15 +370,6 @@ def _is_only_read(name: str, stmts: Block) -> bool:
 
 _NONE = Value("unset")
 _IDS = frozenset(["blockIdx"])
-
-
-def more(fold: str, total: str, value: Expr, type_: str) -> Stmt:
-    """The statement that folds a value into a variable."""
-    operator = {"sum": "+=", "and": "&=", "or": "|=", "xor": "^="}.get(fold)
-    if operator is not None:
-        return Assign(Name(total), operator, value)
-    function = {"float": f"f{fold}f", "double": f"f{fold}"}.get(type_, fold)
-    return Assign(Name(total), "=", Call(Name(function), (Name(total), value)))
 
 
 def is_positive(name: str, body: Block, seen: frozenset[str] = frozenset()) -> bool:

@@ -15,7 +15,7 @@ from fsr.source.arrays import indices_of, is_only_one
 from fsr.source.form import Call, Declare, Expr, KernelForm, Name, OpaqueExpr, OpaqueStmt, Stmt, Unary
 from fsr.source.macros import macro_words
 from fsr.source.mapping import map_expr
-from fsr.source.references import by_reference
+from fsr.source.references import by_reference, given_by_reference
 from fsr.source.walk import (
     Block,
     base_name,
@@ -23,6 +23,7 @@ from fsr.source.walk import (
     contains_warp_wide,
     exprs_of,
     identifiers,
+    names_assigned,
     names_in,
     opaque_names,
     variables,
@@ -51,6 +52,10 @@ class Place:
     def by_reference(self) -> frozenset[str]:
         """Which arguments the functions of its file may change."""
         return by_reference(self.source)
+
+    def changed(self, body: Block) -> frozenset[str]:
+        """The variables that statements may change."""
+        return names_assigned(body) | given_by_reference(body, self.by_reference)
 
     @property
     def types(self) -> Mapping[str, str]:

@@ -13,14 +13,12 @@ from itertools import chain
 from fsr.analysis.types import is_integer, resolved
 from fsr.source.form import Assign, Declare, Expr, For, If, Index, Name, Stmt
 from fsr.source.mapping import rewrite, with_blocks, with_exprs
-from fsr.source.references import given_by_reference
 from fsr.source.walk import (
     Block,
     base_name,
     blocks_of,
     fresh,
     integer,
-    names_assigned,
     taken_names,
     variables,
     walk_exprs,
@@ -105,7 +103,7 @@ class _Followed:
             isinstance(s, For) and s.var == loop.var and s.type is not None for s in walk_stmts(self.place.form.body)
         ):
             return False
-        if loop.type is None or loop.var in _changed(loop.body, self.place):
+        if loop.type is None or loop.var in self.place.changed(loop.body):
             return False
         turns = turns_of(loop, self.place.known)
         if turns and all(0 <= turn < array.elements for turn in turns):
@@ -141,13 +139,9 @@ def _carried(body: Sequence[Stmt], array: SmallArray, place: str, name: str) -> 
     return found
 
 
-def _changed(body: Block, place: Place) -> frozenset[str]:
-    return names_assigned(body) | given_by_reference(body, place.by_reference)
-
-
 def _changed_by(s: Stmt, place: Place) -> frozenset[str]:
     """The variables that a statement itself changes, not those within it."""
-    return _changed((with_blocks(s, lambda _: ()),), place)
+    return place.changed((with_blocks(s, lambda _: ()),))
 
 
 def _with_loops(s: Stmt, around: tuple[For, ...]) -> Iterator[tuple[Stmt, tuple[For, ...]]]:

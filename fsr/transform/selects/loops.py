@@ -35,14 +35,12 @@ from fsr.source.form import (
     number,
 )  # fmt: skip
 from fsr.source.mapping import map_jumps, with_blocks
-from fsr.source.references import given_by_reference
 from fsr.source.walk import (
     BUILTINS,
     Block,
     breaks,
     fresh,
     integer,
-    names_assigned,
     names_in,
     subexprs,
     taken_names,
@@ -111,7 +109,7 @@ class UnrolledLoops:
 
     def _moves_itself(self, loop: For) -> bool:
         """Whether the turns are numbers of the loop's own, one after the other, that its body does not change."""
-        named = loop.var in self._changed(loop.body) or loop.var in variables(loop.body)
+        named = loop.var in self.place.changed(loop.body) or loop.var in variables(loop.body)
         return loop.type is not None and not named and integer(loop.step) in (1, -1)
 
     def _without_breaks(self, loop: For) -> tuple[list[Stmt], For]:
@@ -129,7 +127,7 @@ class UnrolledLoops:
 
     def _to_the_end(self, loop: For) -> tuple[list[Stmt], For] | None:
         """What stands before, and the loop up to the end of an array; None where it is not known to stay below."""
-        step, var, changed = integer(loop.step), loop.var, self._changed(loop.body)
+        step, var, changed = integer(loop.step), loop.var, self.place.changed(loop.body)
         if loop.type is None or not self._moves_itself(loop) or not goes_alone(loop.body, self.place.source):
             return None
         limits = access_limits(loop.body, var, self.arrays, self.place.known, self._natural)
@@ -162,9 +160,6 @@ class UnrolledLoops:
             loop = replace(loop, relation=">=", bound=number(first))
         return replace(loop, start=number(last), body=(If(test, loop.body),))
 
-    def _changed(self, body: Block) -> frozenset[str]:
-        return names_assigned(body) | given_by_reference(body, self.place.by_reference)
-
     def _never_below_zero(self, e: Expr) -> bool:
         found = linear(e, self.place.known)
         return found is not None and set(found) <= self._natural | {""} and all(n >= 0 for n in found.values())
@@ -172,7 +167,7 @@ class UnrolledLoops:
     def _is_never_negative(self, loop: For) -> bool:
         """Whether a loop's variable is not."""
         step = value_of(loop.step, self.place.known)
-        if step is None or loop.var in self._changed(loop.body) | self._declared:
+        if step is None or loop.var in self.place.changed(loop.body) | self._declared:
             return False
         down = step < 0 and loop.relation in (">", ">=")
         return (step > 0 or down) and self._never_below_zero(loop.bound if down else loop.start)

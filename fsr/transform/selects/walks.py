@@ -27,11 +27,11 @@ from fsr.source.form import (
     Stmt,
     Unary,
     While,
+    conjunction,
     conjuncts,
     number,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts, substitute
-from fsr.source.references import given_by_reference
 from fsr.source.walk import (
     Block,
     fresh,
@@ -67,11 +67,9 @@ def with_walks(place: Place, arrays: Sequence[SmallArray]) -> Block:
         if first < 0 or last <= first:
             return s
         taken.add(turn := fresh(f"{var}_turn", taken))
-        tests = [Binary("==", Name(turn), Name(var)), *(substitute(t, {var: Name(turn)}) for t in conjuncts(s.test))]
-        test: Expr = tests[0]
-        for one in tests[1:]:
-            test = test if one == Literal("true") else Binary("&&", test, one)
-        body = (If(test, (*substitute(inner, {var: Name(turn)}), step)),)
+        asked = (substitute(t, {var: Name(turn)}) for t in conjuncts(s.test) if t != Literal("true"))
+        here: Expr = Binary("==", Name(turn), Name(var))
+        body = (If(conjunction((here, *asked)) or here, (*substitute(inner, {var: Name(turn)}), step)),)
         if step.op == "+=":
             return For(bare(type_), turn, number(first), "<", number(last + 1), number(1), body)
         return For(bare(type_), turn, number(last), ">=", number(first), Unary("-", number(1)), body)
@@ -97,7 +95,7 @@ def _walked(s: Stmt) -> tuple[str, Block, Assign] | None:
 
 def _is_walk(test: Expr, inner: Block, var: str, place: Place) -> bool:
     """Whether a loop's test only computes, and its body changes the variable nowhere else and has one end."""
-    changed = names_assigned(inner) | given_by_reference(inner, place.by_reference) | set(variables(inner))
+    changed = place.changed(inner) | set(variables(inner))
     if jumps(inner) or var in changed or not goes_alone(inner, place.source):
         return False
     hidden = any(isinstance(x, OpaqueStmt) for x in walk_stmts(inner)) or any(
