@@ -77,13 +77,17 @@ def read_variables(image: bytes) -> Variables:
     return Variables(tuple(sorted(shared, key=_by_offset)), tuple(sorted(data, key=_by_offset)))
 
 
-def find_variable(image: bytes, name: str) -> tuple[str, int, int] | None:
+def find_variable(image: bytes, name: str, entry: str = "") -> tuple[str, int, int] | None:
     """(symbol, offset, bytes) of the variable at namespace scope that C++ calls so (``ns::table``; a namespace without
-    name and what a compiler makes of a file's own are left out); None without one. Of a shared object or a cubin."""
+    name and what a compiler makes of a file's own are left out), in the namespace of ``entry`` or the nearest around
+    it; None without one. Of a shared object or a cubin."""
+    inner = entry.partition("<")[0].split("::")[:-1]
+    wanted = ["::".join((*inner[:depth], name)) for depth in range(len(inner), -1, -1)]
+    found: dict[str, tuple[str, int, int]] = {}
     for symbol, kind, index, value, bytes_ in _symbols(image):
-        if kind == _OBJECT and index and bytes_ and _spelt(symbol) == name:
-            return symbol, value, bytes_
-    return None
+        if kind == _OBJECT and index and bytes_ and (spelt := _spelt(symbol)) in wanted:
+            found.setdefault(spelt, (symbol, value, bytes_))
+    return next((found[each] for each in wanted if each in found), None)
 
 
 def code_of(image: bytes) -> bytes:

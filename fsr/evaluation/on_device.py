@@ -39,7 +39,7 @@ from fsr.testgen.compare import (
 from fsr.testgen.draws import Kind, word
 from fsr.testgen.fitting import elements
 from fsr.testgen.large import filled_cases, large_cases, largest_case
-from fsr.testgen.oracle import NOISY_DOUBLES, NOISY_RUNS, NOISY_STEP, PERTURBED_RUNS, perturbation
+from fsr.testgen.oracle import NOISY_DOUBLES, NOISY_RUNS, PERTURBED_RUNS, moved_arrays, noisy_step, perturbation
 from fsr.testgen.placing import place
 from fsr.testgen.reference import widened_data
 from fsr.testgen.values import CaseData, build, outputs, poison_draw
@@ -77,6 +77,8 @@ class _Original:
     ) -> Iterator[Any]:
         """A prepared plan after one run; ``shaken``: number of the perturbation, 0 for none; ``step``: its size, by
         default far above the type's rounding."""
+        if shaken:
+            data = moved_arrays(self.contract, self.case, data, shaken, step)
         launches, buffers = place(self.contract, plan, self.case, data)
         with self.device.prepare(image, launches, buffers) as ready:
             prepared: Any = ready
@@ -331,8 +333,9 @@ def _ran_wide(
     candidate, image = built
     data = _widened(_drawn(original.session, original.case, WANT_SEED))
     precise = replace(original, contract=in_float64(original.session.contract))
+    step = noisy_step(original.session.contract)
     try:
-        return stack.enter_context(precise.ran(data, image, candidate.plan, shaken, NOISY_STEP)).region(name)
+        return stack.enter_context(precise.ran(data, image, candidate.plan, shaken, step)).region(name)
     except DeviceFault as fault:
         if fault.fatal:
             raise

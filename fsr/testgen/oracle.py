@@ -53,6 +53,7 @@ MORE_NOISY = 24  # where samples tell of any element that rounding decides if th
 NOISY_DOUBLES = 24  # where all is float64: a residue there is a few last bits or none, by chance of each run
 LOUD_RUNS = 24  # where a few elements are on the other side of a step
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
+NOISY_DOUBLE_STEP = 2.0**-51  # where all is float64: its own rounding, as more would be all that the samples tell of
 
 
 class Scale:
@@ -315,19 +316,39 @@ def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) ->
         yield CaseData(arrays, data.scalars)
 
 
+def moved_arrays(contract: Contract, case: Case, data: CaseData, number: int, step: float | None = None) -> CaseData:
+    """The data with every floating input moved that is an array of its own, by a relative ``step`` at the most (None:
+    the perturbation of its type): what a device that draws and moves the others by formulas cannot move."""
+    rng = np.random.default_rng([case.seed % 2**32, 211 + number])
+    arrays = dict(data.arrays)
+    for name in _movable(contract, case, data):
+        if name not in data.draws:
+            array = data.arrays[name]
+            by = step or perturbation(array.dtype)
+            arrays[name] = _inside(contract, case, name, array, _shaken(array, by, rng))
+    return CaseData(arrays, data.scalars, data.draws)
+
+
+def noisy_step(contract: Contract) -> float:
+    """The relative change of inputs from one noisy run to the next."""
+    narrow = any(a.dtype.startswith(("float", "bfloat")) and a.dtype != "float64" for a in contract.args)
+    return NOISY_STEP if narrow else NOISY_DOUBLE_STEP
+
+
 def _nudged(contract: Contract, case: Case, data: CaseData, number: int) -> CaseData:
     """Float64 data with the last bits of every floating input changed: of scalars too, as there may be nothing else
     (a fractal, a field that is made of its points' places)."""
     rng = np.random.default_rng([case.seed % 2**32, 101 + number])
     movable = _movable(contract, case, data) if number else []  # the first sample is of the very inputs
+    step = noisy_step(contract)
     arrays = {
-        name: _inside(contract, case, name, array, _shaken(array, NOISY_STEP, rng)) if name in movable else array.copy()
+        name: _inside(contract, case, name, array, _shaken(array, step, rng)) if name in movable else array.copy()
         for name, array in data.arrays.items()
     }
     if not number:
         return CaseData(arrays, data.scalars)
     scalars = {
-        name: replace(s, value=float(_shaken(np.array([s.value], np.float64), NOISY_STEP, rng)[0]))
+        name: replace(s, value=float(_shaken(np.array([s.value], np.float64), step, rng)[0]))
         if s.dtype == "float64"
         else s
         for name, s in data.scalars.items()

@@ -86,7 +86,7 @@ class CudaDevice:
             module = self._module(image)
             loaded = load_launches(self.driver, module, image, launches)
             wanted = {buffer.symbol: buffer.array.nbytes for buffer in buffers if buffer.symbol}
-            constants = constant_addresses(self.driver, module, image, wanted)
+            constants = constant_addresses(self.driver, module, image, wanted, launches[0].entry if launches else "")
         except DriverError as error:
             fault = fault_of(error)
             if fault.fatal:

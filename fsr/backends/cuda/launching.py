@@ -66,12 +66,14 @@ def load_launches(driver: Driver, module: Module, image: Image, launches: Sequen
     return loaded
 
 
-def constant_addresses(driver: Driver, module: Module, image: Image, wanted: Mapping[str, int]) -> dict[str, int]:
-    """Where the ``__constant__`` variables lie that callers fill; ``wanted``: bytes by name. Raises DeviceFault kind
-    'launch' for a module that lacks one."""
+def constant_addresses(
+    driver: Driver, module: Module, image: Image, wanted: Mapping[str, int], entry: str = ""
+) -> dict[str, int]:
+    """Where the ``__constant__`` variables lie that callers fill, as ``entry`` sees them; ``wanted``: bytes by name.
+    Raises DeviceFault kind 'launch' for a module that lacks one."""
     found = {}
     for name, size_bytes in wanted.items():
-        variable = find_variable(image.data, name)
+        variable = find_variable(image.data, name, entry)
         if variable is None or variable[2] != size_bytes:
             raise constant_fault(name, size_bytes, variable[2] if variable else None)
         found[name] = driver.variable(module, variable[0])

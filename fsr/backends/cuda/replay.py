@@ -62,7 +62,8 @@ def replay(folder: Path, driver: Driver) -> None:
             driver.fill(address, 0, buffer["bytes"])
     module = driver.load(image.data)
     wanted = {b["symbol"]: b["bytes"] for b in plan["buffers"] if b["symbol"]}
-    constants = constant_addresses(driver, module, image, wanted)
+    entry = plan["launches"][0]["entry"] if plan["launches"] else ""
+    constants = constant_addresses(driver, module, image, wanted, entry)
     for index, buffer in enumerate(plan["buffers"]):
         if buffer["symbol"]:
             driver.upload(constants[buffer["symbol"]], arrays[f"b{index}"])

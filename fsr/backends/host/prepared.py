@@ -27,14 +27,14 @@ class LoadedImage:
         self.entries: dict[str, tuple[list[int], str]] = {}
         self.blocks: dict[int, Block] | None = None  # once a recording needs them
         self.shared = self.dynamic = self.base = 0  # addresses in the child: static and dynamic shared memory, image
-        self._constants: dict[str, tuple[str, int, int] | None] = {}
+        self._constants: dict[tuple[str, str], tuple[str, int, int] | None] = {}
 
-    def constant(self, symbol: str, size_bytes: int) -> int:
-        """Address in the child of a ``__constant__`` variable. Raises DeviceFault kind 'launch' without one of that
-        size."""
-        if symbol not in self._constants:
-            self._constants[symbol] = find_variable(self.image.data, symbol)
-        found = self._constants[symbol]
+    def constant(self, symbol: str, size_bytes: int, entry: str) -> int:
+        """Address in the child of a ``__constant__`` variable, of several of that name (candidates in one image) the
+        one that the entry sees. Raises DeviceFault kind 'launch' without one of that size."""
+        if (symbol, entry) not in self._constants:
+            self._constants[symbol, entry] = find_variable(self.image.data, symbol, entry)
+        found = self._constants[symbol, entry]
         if found is None or found[2] != size_bytes:
             raise constant_fault(symbol, size_bytes, found[2] if found else None)
         return self.base + found[1]
@@ -137,13 +137,15 @@ class HostPrepared:
         rows = zip(self.arena.buffers, self.arena.places, self.addresses(), strict=True)
         return [[address, p.size] for buffer, p, address in rows if buffer.zeroed and buffer.role is None and p.size]
 
+    def constant(self, buffer: Buffer, size_bytes: int) -> int:
+        """Where a buffer's ``__constant__`` variable lies."""
+        return self.loaded.constant(buffer.symbol, size_bytes, self.launches[0].entry if self.launches else "")
+
     def constants(self) -> list[list[int]]:
         """Of each buffer that fills a ``__constant__`` variable: where to, where from, how many bytes."""
         rows = zip(self.arena.buffers, self.arena.places, self.addresses(), strict=True)
         return [
-            [self.loaded.constant(buffer.symbol, p.size), address, p.size]
-            for buffer, p, address in rows
-            if buffer.symbol and p.size
+            [self.constant(buffer, p.size), address, p.size] for buffer, p, address in rows if buffer.symbol and p.size
         ]
 
     def reset(self) -> None:

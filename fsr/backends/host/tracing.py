@@ -141,7 +141,7 @@ def trace(prepared: HostPrepared, scalars: Sequence[Sequence[str]], timeout_s: f
 def _starts(prepared: HostPrepared) -> list[int]:
     """Where each buffer is read: what fills a ``__constant__`` variable there."""
     rows = zip(prepared.arena.buffers, prepared.arena.places, prepared.addresses(), strict=True)
-    return [prepared.loaded.constant(b.symbol, p.size) if b.symbol and p.size else address for b, p, address in rows]
+    return [prepared.constant(b, p.size) if b.symbol and p.size else address for b, p, address in rows]
 
 
 def _scalar_regions(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fsr.backends.host.compiler import HostToolchain
 from fsr.backends.protocol import BlockOrder, Buffer, DeviceFault
+from fsr.evaluation.batches import together
 from fsr.records import Candidate, ConcreteLaunch, Image, Launch, Plan, Role
 
 SOURCE = """
@@ -67,3 +70,35 @@ def test_a_variable_that_is_gone_or_of_another_size_is_one_clear_fault(host):
         host.prepare(image, LAUNCH, buffers([1, 2, 3])) as prepared,
     ):
         prepared.run()
+
+
+def test_each_of_several_candidates_in_one_image_has_its_own(host):
+    whole, plans = together([Candidate(SOURCE, Plan((ENTRY,))) for _ in range(2)])
+    image = HostToolchain().compile(whole)
+    assert isinstance(image, Image), image
+    entries = [ConcreteLaunch(plan.launches[0].entry, (1, 1, 1), (3, 1, 1), 0, ("y",)) for plan in plans]
+    with host.prepare(image, entries[:1], buffers([1, 2, 3])) as first, host.prepare(
+        image, entries[1:], buffers([4, 5, 6])
+    ) as second:  # fmt: skip
+        first.run()
+        second.run()
+        assert first.read()["y"].tolist() == [111, 112, 113]
+        assert second.read()["y"].tolist() == [114, 115, 116]
+        first.run()
+        assert first.read()["y"].tolist() == [111, 112, 113]
+
+
+def test_a_kernel_of_a_namespace_names_its_own_without_it(host):
+    text = (
+        "__constant__ float own[2]; namespace a { namespace b { __constant__ float own[3]; __constant__ int taps[2]; "
+    )
+    text += "__global__ void k(double *y) { y[threadIdx.x] = own[threadIdx.x] + taps[1]; } } }"
+    image = HostToolchain().compile(
+        Candidate(text, Plan((Launch("a::b::k", ("1",) * 3, ("3", "1", "1"), "0", ("y",)),)))
+    )
+    assert isinstance(image, Image), image
+    y, own, taps, _ = buffers([1, 2, 3])
+    launch = ConcreteLaunch("a::b::k", (1, 1, 1), (3, 1, 1), 0, ("y",))
+    with host.prepare(image, [launch], (y, own, replace(taps, symbol="taps"))) as prepared:
+        prepared.run()
+        assert prepared.read()["y"].tolist() == [11, 12, 13]
