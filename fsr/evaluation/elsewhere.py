@@ -26,19 +26,23 @@ GLANCE_S = 0.5  # a size that takes the original longer, data included, is left 
 
 def held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) -> list[dict[str, Json]]:
     """Speed-up and the end of its interval at sizes near the timed ones."""
-    found: list[dict[str, Json]] = []
-    for case in case_lists.held_out_timed_cases(session.contract, session.spec.seed):
-        data = _data(session, case)
-        if session.spec.predicted:
-            old = predicted(session, session.baseline, session.spec.baseline.plan, case, data).timing.median_ns
-            new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns
-            verdict = predicted_verdict(old, new, ERROR_FACTOR)
-        else:
-            verdict = _paired_at(session, binaries, candidate.plan, case, data)
-        found.append(
-            {"sizes": dict(case.sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]}
-        )
-    return found
+    cases = case_lists.held_out_timed_cases(session.contract, session.spec.seed)
+    return [speedup_at(session, candidate, binaries, case) for case in cases]
+
+
+def speedup_at(session: Session, candidate: Candidate, binaries: Binaries, case: Case) -> dict[str, Json]:
+    """Speed-up over the original at the sizes of a case, and the ends of its interval (``sizes``, ``speedup``, ``low``,
+    ``high``). Raises DeviceFault."""
+    data = _data(session, case)
+    if session.spec.predicted:
+        old = predicted(session, session.baseline, session.spec.baseline.plan, case, data).timing.median_ns
+        new = predicted(session, binaries, candidate.plan, case, data).timing.median_ns
+        verdict = predicted_verdict(old, new, ERROR_FACTOR)
+    else:
+        verdict = _paired_at(session, binaries, candidate.plan, case, data)
+    return {
+        "sizes": dict(case.sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]
+    }  # fmt: skip
 
 
 def _paired_at(session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData) -> Verdict:

@@ -14,7 +14,7 @@ from fsr.evaluation.timing import TimingPolicy
 from fsr.features.roofline import Ceilings, MustMove
 from fsr.features.schema import Features
 from fsr.identity import digest, to_json
-from fsr.records import Basis, Candidate, Case, DeviceInfo, Image, Outcome, Resources
+from fsr.records import Basis, Candidate, Case, DeviceInfo, Image, Json, Outcome, Resources
 from fsr.testgen import cases as case_lists
 from fsr.testgen.fitting import elements, room
 
@@ -144,6 +144,19 @@ class RefuteRequest:
     candidate: Candidate
     binaries: Binaries
     seeds: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WhereRequest:
+    """Payload of ``where.where_task``: of a candidate that is faster at the timed sizes and slower at others.
+    ``held_out``: its times at those, as promotion tells them; empty where they are not known. ``budget_s``: seconds
+    after which no further condition is tried."""
+
+    spec: SessionSpec
+    candidate: Candidate
+    binaries: Binaries
+    held_out: tuple[dict[str, Json], ...] = ()
+    budget_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from fsr.identity import to_json
 from fsr.records import Json, Outcome, Status, VerdictKind
 from fsr.runs.adequacy import Adequacy, Beside
 from fsr.runs.awaiting import completed
+from fsr.runs.by_size import WORTH, glanced_at, slower_elsewhere, used_where_faster
 from fsr.runs.context import RunContext
 from fsr.runs.engine import CLEARLY, COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, outcome_of, settle
 from fsr.runs.enriching import Enricher
@@ -53,16 +54,19 @@ class Promoter:
     _below: int | None = None  # elements at which the original itself was seen to fail
     _tries: int = 0
     _tied: bool = False  # whether one that looked faster was no faster in its final
+    _split: Trial | None = None  # one that is used where it is faster, to be judged next
 
     def promote(self) -> Trial | None:
         """The winner; None when no candidate stands, or time does not suffice (then the state says so)."""
         state, budget = self.context.state, self.context.budget
         state.phase = "promotion"
         stopped_at = budget.elapsed_s
+        if (faster := glanced_at(self.refinement)) is not None and budget.enough_to_promote():
+            self._split_by_size(faster, faster.outcome)
         for attempt in range(REFUSALS):
             if self._tries >= TRIES:
                 return None
-            trial = self._next()
+            trial, self._split = self._split or self._next(), None
             if trial is None or (attempt and state.stopped and budget.elapsed_s - stopped_at > AFTER_STOP_S):
                 return None
             foreseen = self._foreseen(trial)
@@ -100,9 +104,36 @@ class Promoter:
         if outcome.status < Status.SLOW:
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
+        if slower_elsewhere(outcome):
+            self._split_by_size(trial, outcome)
         state.best = self.refinement.archive.best
         # A prediction does not vary: all that are slower are ambiguous too.
         return self.context.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value
+
+    def _split_by_size(self, trial: Trial, outcome: Outcome) -> None:
+        """Make of a candidate that is faster at some sizes alone one that is used there, unless another that may stand
+        everywhere is nearly as fast."""
+        if self.refinement.space.rules.keep_launch:
+            return
+        binaries, other, baseline = self._built(trial.proposal), self._next(), self.refinement.trials[0].time_ns
+        time_ns = None if trial.outcome.timing is None else trial.outcome.timing.median_ns
+        if not isinstance(binaries, Binaries) or time_ns is None or baseline is None or time_ns * WORTH > baseline:
+            return
+        rival = other if other is not None and not self._refusals.suspect(other) else None
+        if rival is None or time_ns * WORTH < (rival.time_ns or time_ns):
+            self.context.take_device()
+            self._split = used_where_faster(self.context, self.refinement, trial, binaries, outcome)
+
+    def _built(self, proposal: Proposal) -> Binaries | Outcome | None:
+        """A candidate's binaries, or why there are none; None when the budget ended first."""
+        binaries = self.binaries.get(proposal.id)
+        if binaries is not None:
+            return binaries
+        request = CompileRequest(self.context.spec, proposal.candidate, proposal.untrusted)
+        done, cut = self.context.awaited("compile", "jobs:compile_task", lambda _: request, COMPILE_TIMEOUT_S)
+        if isinstance(done.result, Binaries):
+            return done.result
+        return None if cut else outcome_of(done, "compile", self.context.state)
 
     def _whole(self, trial: Trial, promoted: Outcome) -> Outcome:
         """The winner's outcome: what the search knew of it, what promotion found, and what holds it back now."""
@@ -132,13 +163,9 @@ class Promoter:
     def _judged(self, trial: Trial) -> Outcome | None:
         """What promotion says of a candidate; None when the budget ended first."""
         context, proposal = self.context, trial.proposal
-        binaries = self.binaries.get(proposal.id)
-        if binaries is None:  # told in an earlier life of this run
-            request = CompileRequest(context.spec, proposal.candidate, proposal.untrusted)
-            done, cut = context.awaited("compile", "jobs:compile_task", lambda _: request, COMPILE_TIMEOUT_S)
-            if not isinstance(done.result, Binaries):
-                return None if cut else outcome_of(done, "compile", context.state)
-            binaries = done.result
+        binaries = self._built(proposal)
+        if not isinstance(binaries, Binaries):  # of what was told in an earlier life of this run there are none yet
+            return binaries
         context.take_device()
         asked = [self._refuted] if self._refusals.seeds else []
         asked += [self._tested] if trial.outcome.status is Status.SCREENED else []

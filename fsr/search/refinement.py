@@ -101,6 +101,10 @@ class Refinement:
             self._from(name, lambda p: p.told(trial, parent))
         return trial
 
+    def add(self, suggestion: Suggestion) -> Proposal | None:
+        """A proposal that no proposer made, open until it is told; None for a candidate that was there before."""
+        return None if self._known(suggestion.candidate) else self._issue("", suggestion)
+
     def restore(self, proposal: Proposal) -> None:
         """Open a proposal as an earlier life of this run logged it. Raises HarnessError out of order."""
         if proposal.id != self._next_id:

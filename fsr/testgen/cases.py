@@ -204,6 +204,11 @@ def held_out_timed_cases(contract: Contract, seed: int, sets: int = 1) -> list[C
     ]
 
 
+def timed_beside(contract: Contract, seed: int, sizes: Mapping[str, int]) -> Case:
+    """A case of normal values at sizes at which a candidate is timed."""
+    return new_case("beside timed", sizes, "normal", stream("beside timed", contract, seed), CaseKind.HELD_OUT_TIMED)
+
+
 def smallest_alignment(contract: Contract) -> int:
     """The least alignment, in bytes, that the contract promises for some pointer: at least its element size."""
     promises = [max(a.alignment, numpy_dtype(a.dtype).itemsize) for a in contract.buffers()]

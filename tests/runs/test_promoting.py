@@ -18,6 +18,7 @@ from fsr.evaluation.spec import (
     PromoteRequest,
     RefuteRequest,
     SessionSpec,
+    WhereRequest,
 )
 from fsr.identity import candidate_hash
 from fsr.records import DeviceInfo, Image, Json, Outcome, Status
@@ -48,6 +49,7 @@ class Judges:
     refuting: list[tuple[int, ...]] = field(default_factory=list)  # what was asked before a promotion
     wrong: str = ""  # a move that makes what has it wrong
     slower: str = ""  # and one that makes it slower at other sizes
+    where: str = ""  # a condition under which it is not
     told: int = 0
     promotions: int = 0
 
@@ -55,6 +57,9 @@ class Judges:
         actions = task.payload.candidate.actions
         if isinstance(task.payload, MutantsRequest):
             result: Any = self.mutants
+        elif isinstance(task.payload, WhereRequest):
+            found = Status.CORRECT if self.where else Status.SLOW
+            result = Outcome(found, "promotion", evidence={"where": self.where, "at": []} if self.where else {})
         elif pool == "compile":
             result = Binaries(Image("cubin", "sm_90", b"", {}, {}))
         else:
@@ -63,7 +68,9 @@ class Judges:
             self.owed += owed
             kind = next((kind for start, kind in self.refused.items() if actions[0].startswith(start)), None)
             promoting = isinstance(task.payload, PromoteRequest)
-            kind = "slower elsewhere" if promoting and self.slower in actions else kind
+            split = any(move.startswith("by-size@") for move in actions)
+            kind = None if split else kind
+            kind = "slower elsewhere" if promoting and self.slower in actions and not split else kind
             kind = "value" if self.wrong in actions else kind
             evidence: dict[str, Json] = {} if kind is None else {"kind": kind, "detail": "slower at n = 3", "seed": 77}
             again = isinstance(task.payload, RefuteRequest)
@@ -289,6 +296,53 @@ def test_why_one_was_not_promoted() -> None:
     assert said(verdict=verdict, kind="slower elsewhere", detail="slower at n = 3") == "slower at n = 3"
     assert said(case="held-out 3", kind="race") == "race on held-out 3"
     assert said() == "correct"
+
+
+@pytest.fixture
+def lonely() -> Refinement:
+    """Told of one candidate."""
+    found = deterministic((Knob("tile", (8,)),), seed=3)
+    for time_ns in (1000.0, 100.0):
+        found.tell(found.ask().id, timed(time_ns))  # type: ignore[union-attr]
+    return found
+
+
+def test_one_that_was_slower_elsewhere_is_used_where_it_is_not(lonely: Refinement, tmp_path: Path) -> None:
+    refinement, judges = lonely, Judges({"tile": "slower elsewhere"}, where="n % 4 == 0")
+    winner = promoted(refinement, judges, tmp_path)
+    assert winner is not None
+    assert winner.proposal.candidate.actions[-1] == "by-size@plan[where=n%4==0]"
+    assert [launch.grid[0] for launch in winner.proposal.candidate.plan.launches] == [
+        "(1) if n % 4 == 0 else 0", "0 if n % 4 == 0 else (1)",
+    ]  # fmt: skip
+    assert judges.owed == 1  # the full tests of the search, which its parent passed, not it
+    kinds = [event["kind"] for event in read_events(tmp_path / "run")]
+    assert kinds == ["promote", "ask", "tell", "settle", "promote"]
+
+
+def test_one_that_is_as_fast_everywhere_goes_first(lonely: Refinement, tmp_path: Path) -> None:
+    refinement = lonely
+    first = refinement.ranked()[0].proposal
+    candidate = replace(first.candidate, actions=("other@kernel",))
+    refinement._trials[100] = Trial(replace(first, id=100, hash="100", candidate=candidate), timed(101.0))
+    winner = promoted(refinement, Judges({"tile": "slower elsewhere"}, where="n % 4 == 0"), tmp_path)
+    assert winner is not None
+    assert winner.proposal.candidate.actions == ("other@kernel",)
+
+
+@pytest.mark.parametrize(("time_ns", "split"), [(50.0, True), (97.0, False)])
+def test_so_is_one_that_a_glance_gave_up_if_it_is_clearly_faster(
+    lonely: Refinement, tmp_path: Path, time_ns: float, split: bool
+) -> None:
+    refinement = lonely
+    first = refinement.ranked()[0].proposal
+    candidate = replace(first.candidate, actions=("wide@kernel",))
+    evidence: dict[str, Json] = {"kind": "slower elsewhere", "detail": "slower at n=3: 0.60x"}
+    given_up = replace(timed(time_ns), status=Status.SLOW, evidence=evidence)
+    refinement._trials[100] = Trial(replace(first, id=100, hash="100", candidate=candidate), given_up)
+    winner = promoted(refinement, Judges({}, where="n >= 8"), tmp_path)
+    assert winner is not None
+    assert (winner.proposal.candidate.actions == ("wide@kernel", "by-size@plan[where=n>=8]")) is split
 
 
 def test_when_all_were_slower_elsewhere_nothing_is_promoted(refinement: Refinement, tmp_path: Path) -> None:

@@ -1,0 +1,70 @@
+"""What is faster at some sizes alone becomes a candidate that is used there alone, the original elsewhere."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
+from fsr.evaluation.spec import Binaries, WhereRequest
+from fsr.identity import to_json
+from fsr.records import Json, Outcome, Status
+from fsr.runs.context import RunContext
+from fsr.runs.resuming import asked
+from fsr.search.proposal import Trial
+from fsr.search.proposers.protocol import Suggestion
+from fsr.search.refinement import Refinement
+from fsr.transform.by_size import ACTION, by_size
+
+WHERE_S, WHERE_TIMEOUT_S = 4.0, 60.0
+WORTH = 1.05  # times as fast as one that is faster everywhere
+
+
+def slower_elsewhere(outcome: Outcome) -> bool:
+    """Whether a candidate was refused, by a glance or by promotion, for being faster at the timed sizes only."""
+    return outcome.evidence.get("kind") == SLOWER_ELSEWHERE and outcome.status >= Status.SLOW
+
+
+def glanced_at(refinement: Refinement) -> Trial | None:
+    """The fastest of those that the search gave up as slower at other sizes, if it is clearly faster than all that are
+    right."""
+    found = [t for t in refinement.trials if slower_elsewhere(t.outcome) and t.outcome.timing is not None]
+    best = min((t.time_ns for t in refinement.trials if t.time_ns is not None), default=None)
+    fastest = min(found, key=_time_ns, default=None)
+    return fastest if fastest is not None and best is not None and _time_ns(fastest) * WORTH < best else None
+
+
+def _time_ns(trial: Trial) -> float:
+    assert trial.outcome.timing is not None
+    return trial.outcome.timing.median_ns
+
+
+def used_where_faster(
+    context: RunContext, refinement: Refinement, trial: Trial, binaries: Binaries, outcome: Outcome
+) -> Trial | None:
+    """A trial's candidate where it is faster, and the original elsewhere, as one more trial that is owed its tests;
+    ``outcome``: that of the refusal. None where no condition on the sizes tells, or the time is up."""
+    proposal = trial.proposal
+    if any(move.startswith(ACTION) for move in proposal.candidate.actions):
+        return None
+    held_out = cast(list[dict[str, Json]], outcome.evidence.get("held_out") or [])
+    request = WhereRequest(context.spec, proposal.candidate, binaries, tuple(held_out), WHERE_S)
+    done, _ = context.awaited("device", "where:where_task", lambda _: request, WHERE_TIMEOUT_S)
+    found = done.result
+    if not isinstance(found, Outcome) or found.status is not Status.CORRECT:
+        return None
+    condition = str(found.evidence["where"])
+    candidate = by_size(proposal.candidate, context.spec.baseline, condition)
+    if candidate is None:
+        return None
+    suggestion = Suggestion(candidate, proposal.id, candidate.actions[-1], "action", untrusted=proposal.untrusted)
+    added = refinement.add(suggestion)
+    if added is None:
+        return None
+    told = Outcome(
+        Status.SCREENED, "screening", 1, 1, trial.outcome.timing, features=trial.outcome.features,
+        evidence=found.evidence,
+    )  # fmt: skip
+    context.log.append("ask", **asked(added))
+    context.log.append("tell", id=added.id, outcome=to_json(told))
+    context.state.count(told)
+    return refinement.tell(added.id, told)
