@@ -360,6 +360,9 @@ class Verdict:
     basis: Basis
 
 
+SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one proposal. ``evidence`` is JSON; its keys depend on the status:

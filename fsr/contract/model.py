@@ -166,6 +166,12 @@ class Contract:
         """What the launches of a plan may pass by name."""
         return frozenset(a.name for a in self.passed()) | {s.name for s in plan.scratch} | {NULL}
 
+    def at_timed_sizes(self) -> str:
+        """An expression of the sizes that holds (is not 0) at the timed ones alone."""
+        names = [s.name for s in self.sizes if s.minimum < s.maximum]
+        each = ("*".join(f"({name} == {sizes[name]})" for name in names) for sizes in self.timed_sizes())
+        return " + ".join(each) if names else "1"
+
     def symbols(self) -> tuple[Argument, ...]:
         """The ``__constant__`` variables that host code fills."""
         return tuple(a for a in self.args if a.symbol)

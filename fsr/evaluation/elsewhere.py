@@ -19,7 +19,6 @@ from fsr.testgen.values import CaseData, build
 
 HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
 HELD_OUT_PAIRS, HELD_OUT_SEPARATED = 12, 5
-SLOWER_ELSEWHERE = "slower elsewhere"  # the kind of a refusal: faster at the timed sizes, slower at others
 GLANCE_SLOWDOWN = 0.9  # a few samples vary by several percent: what is slower than that needs no closer look
 GLANCE_S = 0.5  # a size that takes the original longer, data included, is left to promotion
 

@@ -16,7 +16,7 @@ from fsr.evaluation.capacity import require_room
 from fsr.evaluation.ceilings import ceilings_of
 from fsr.evaluation.clock import read_clock
 from fsr.evaluation.compiling import build
-from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE, slower_at
+from fsr.evaluation.elsewhere import slower_at
 from fsr.evaluation.on_device import first_failure
 from fsr.evaluation.qualify import check_baseline, must_move
 from fsr.evaluation.session import Session, session_of
@@ -26,7 +26,18 @@ from fsr.evaluation.testing import CaseFailure
 from fsr.features.lifted import text_features
 from fsr.features.roofline import roofline
 from fsr.features.schema import Features, Roofline
-from fsr.records import Basis, Candidate, Case, CompileFailure, Fault, FaultKind, Json, Outcome, Status
+from fsr.records import (
+    SLOWER_ELSEWHERE,
+    Basis,
+    Candidate,
+    Case,
+    CompileFailure,
+    Fault,
+    FaultKind,
+    Json,
+    Outcome,
+    Status,
+)
 from fsr.sandbox.confine import support
 from fsr.source.parse import parse_kernels
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from fsr.backends.protocol import TimedPrepared, can_judge
 from fsr.evaluation.clock import Reading, placed, read_clock
-from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, SLOWER_ELSEWHERE, held_out_sizes
+from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, held_out_sizes
 from fsr.evaluation.far import far_failure
 from fsr.evaluation.inspecting import inspecting
 from fsr.evaluation.looking import looking
@@ -28,6 +28,7 @@ from fsr.evaluation.verdict import paired_verdict, predicted_verdict
 from fsr.identity import to_json
 from fsr.prediction.predict import ERROR_FACTOR
 from fsr.records import (
+    SLOWER_ELSEWHERE,
     Basis,
     Candidate,
     Case,

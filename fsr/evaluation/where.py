@@ -43,10 +43,9 @@ class Condition:
 
 @dataclass(slots=True)
 class Times:
-    """What is known of a candidate at sizes: those that are ``timed``, those where it is ``good`` (these among them),
-    and those where it is slower."""
+    """What is known of a candidate at sizes: those where it is ``good``, the timed ones among them, and those where it
+    is slower."""
 
-    timed: list[Mapping[str, Any]]
     good: list[Mapping[str, Any]] = field(default_factory=list)
     slower: list[Mapping[str, Any]] = field(default_factory=list)
     told: list[dict[str, Json]] = field(default_factory=list)
@@ -66,8 +65,7 @@ def where_task(request: WhereRequest) -> Outcome:
     """CORRECT with the condition in its evidence (``where``, and ``at``: the times), SLOW where there is none that the
     times bear out. Fatal DeviceFaults escape."""
     session, started = session_of(request.spec), time.monotonic()
-    timed: list[Mapping[str, Any]] = [*session.contract.timed_sizes()]
-    times = Times(timed, [*timed])
+    times = Times([*session.contract.timed_sizes()])
     held_out = list(request.held_out) or _beside(session, request)
     for found in held_out:
         times.note(found)
@@ -108,13 +106,14 @@ def _borne_out(session: Session, request: WhereRequest, times: Times, until: flo
 
 def conditions(contract: Contract, times: Times) -> Iterator[Condition]:
     """Those that hold where it is good and nowhere where it is slower, the simplest first."""
-    for condition in _forms([s.name for s in contract.sizes if s.minimum < s.maximum], times):
+    for condition in _forms(contract, times):
         held = [bool(evaluate(condition.text, sizes)) for sizes in times.good]
         if all(held) and not any(evaluate(condition.text, sizes) for sizes in times.slower):
             yield condition
 
 
-def _forms(names: list[str], times: Times) -> Iterator[Condition]:
+def _forms(contract: Contract, times: Times) -> Iterator[Condition]:
+    names = [s.name for s in contract.sizes if s.minimum < s.maximum]
     multiples = [Condition(f"{name} % {m} == 0", ((name, m),)) for name in names for m in MULTIPLES]
     yield from multiples
     bounds = list[Condition]()
@@ -127,8 +126,7 @@ def _forms(names: list[str], times: Times) -> Iterator[Condition]:
     yield from bounds
     for one, other in itertools.product(multiples, bounds):
         yield Condition(f"({one.text}) * ({other.text})", one.multiples, other.text)
-    timed = ["*".join(f"({name} == {sizes[name]})" for name in names) for sizes in times.timed]
-    yield Condition(" + ".join(timed))
+    yield Condition(contract.at_timed_sizes())
 
 
 def probes(contract: Contract, seed: int, condition: Condition) -> list[Case]:

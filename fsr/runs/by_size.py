@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.evaluation.spec import Binaries, WhereRequest
 from fsr.identity import to_json
-from fsr.records import Json, Outcome, Status
+from fsr.records import SLOWER_ELSEWHERE, Json, Outcome, Status
 from fsr.runs.context import RunContext
 from fsr.runs.resuming import asked
 from fsr.search.proposal import Trial

@@ -29,6 +29,7 @@ from fsr.runs.enriching import Enricher
 from fsr.runs.refusals import Refusals
 from fsr.runs.resuming import demoted
 from fsr.search.proposal import Proposal, Trial
+from fsr.search.proposers.deterministic import BY_SIZE
 from fsr.search.refinement import Refinement
 from fsr.workers.protocol import Workers
 
@@ -55,6 +56,7 @@ class Promoter:
     _tries: int = 0
     _tied: bool = False  # whether one that looked faster was no faster in its final
     _split: Trial | None = None  # one that is used where it is faster, to be judged next
+    _widening: set[int] = field(default_factory=set)  # proposals used at the timed sizes that were to be used at more
 
     def promote(self) -> Trial | None:
         """The winner; None when no candidate stands, or time does not suffice (then the state says so)."""
@@ -66,7 +68,7 @@ class Promoter:
         for attempt in range(REFUSALS):
             if self._tries >= TRIES:
                 return None
-            trial, self._split = self._split or self._next(), None
+            trial, self._split = self._split or self._widened(self._next()), None
             if trial is None or (attempt and state.stopped and budget.elapsed_s - stopped_at > AFTER_STOP_S):
                 return None
             foreseen = self._foreseen(trial)
@@ -109,6 +111,22 @@ class Promoter:
         state.best = self.refinement.archive.best
         # A prediction does not vary: all that are slower are ambiguous too.
         return self.context.spec.predicted and outcome.evidence.get("kind") == VerdictKind.AMBIGUOUS.value
+
+    def _widened(self, trial: Trial | None) -> Trial | None:
+        """One that is used at the timed sizes alone as one that is used wherever it is faster, if that can be told and
+        leaves the time to promote either."""
+        if trial is None or trial.proposal.origin != BY_SIZE or trial.proposal.id in self._widening:
+            return trial
+        self._widening.add(trial.proposal.id)
+        if trial.proposal.parent is None or self.context.budget.promotion_left_s < 2 * self.context.budget.promotion_s:
+            return trial
+        parent = self.refinement.trial(trial.proposal.parent)
+        binaries = self._built(parent.proposal)
+        self.context.take_device()
+        found = None
+        if isinstance(binaries, Binaries):
+            found = used_where_faster(self.context, self.refinement, parent, binaries, parent.outcome)
+        return found or trial
 
     def _split_by_size(self, trial: Trial, outcome: Outcome) -> None:
         """Make of a candidate that is faster at some sizes alone one that is used there, unless another that may stand

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
-from fsr.records import Outcome, Status
+from fsr.records import SLOWER_ELSEWHERE, Outcome, Status
 from fsr.search.proposal import Trial
 
 _FLAGS = "compile-flags@"

@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
 from fsr.evaluation.spec import BaselineReport
-from fsr.records import Json, Outcome, Status
+from fsr.records import SLOWER_ELSEWHERE, Json, Outcome, Status
 from fsr.search.proposal import Trial
 from fsr.search.sharing import Account
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fsr.evaluation.elsewhere import SLOWER_ELSEWHERE
-from fsr.records import Outcome, Status, VerdictKind
+from fsr.records import SLOWER_ELSEWHERE, Outcome, Status, VerdictKind
 from fsr.report.words import ratio_text, rejected_text
 from fsr.runs.promoting import reason
 from fsr.runs.state import Ended, RunState

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from fsr.computation.computation import Computation
 from fsr.contract.model import Contract
 from fsr.records import Candidate, Json, Outcome, Status
+from fsr.transform.by_size import idle_kernels
 from fsr.transform.instantiated import instantiated, kernels_of
 from fsr.transform.launch_alone import Alone
 from fsr.transform.own_copies import own_copies
@@ -65,10 +66,11 @@ class Rules:
     alone: tuple[Alone, ...] = ()
 
     def subject(self, candidate: Candidate) -> Subject:
-        """The candidate as actions see it: a kernel for each kind of its launches, and templates of types are the one
-        instance that its plan launches."""
+        """The candidate as actions see it: a kernel for each kind of its launches, templates of types are the one
+        instance that its plan launches, and kernels that no timed size launches are not there."""
         candidate = instantiated(own_copies(candidate, self.contract))
-        kernels = kernels_of(candidate.source)
+        idle = idle_kernels(candidate.plan, self.contract)
+        kernels = {name: form for name, form in kernels_of(candidate.source).items() if name not in idle}
         return Subject(candidate, kernels, self.contract, self.keep_launch, self.target, self.computation, self.alone)
 
 

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from fsr.contract.model import Contract
 from fsr.errors import SourceError
-from fsr.records import Candidate, Launch, Scratch
+from fsr.expressions import evaluate
+from fsr.records import STEP, Candidate, Launch, Plan, Scratch
 from fsr.source.conditionals import IF, directive_name
+from fsr.source.entry import function_name
 from fsr.source.items import CONTAINERS, Item, parse_items
 from fsr.source.tokens import renamed, tokenize
 
 ACTION = "by-size"
+_IF = " if "  # in a grid
 _LONGEST = 500  # characters of an expression
 _OWN = ("function", "prototype", "record", "alias", "variable", "define")  # items that may get another name
 
@@ -60,6 +64,17 @@ def move_name(condition: str) -> str:
 
 def _texts(launches: Sequence[Launch], scratch: Sequence[Scratch]) -> list[str]:
     return [*(launch.grid[0] for launch in launches), *(s.count for s in scratch)]
+
+
+def idle_kernels(plan: Plan, contract: Contract) -> frozenset[str]:
+    """Names of the kernels of a plan that only sizes which are not timed launch."""
+    split = any(_IF in launch.grid[0] for launch in plan.launches)
+    busy = {function_name(x.entry) for x in plan.launches if not split or _launched(x, contract)}
+    return frozenset(function_name(x.entry) for x in plan.launches) - busy
+
+
+def _launched(launch: Launch, contract: Contract) -> bool:
+    return any(evaluate(launch.grid[0], {**sizes, STEP: 0}) for sizes in contract.timed_sizes())
 
 
 def _where(launch: Launch, form: str, condition: str) -> Launch:

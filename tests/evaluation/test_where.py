@@ -19,7 +19,7 @@ CONTRACT = Contract("k", (Size("n", 1, 8192, (4096,)), Size("w", 1, 1024, (512,)
 
 
 def times(good: list[tuple[int, int]], slower: list[tuple[int, int]]) -> Times:
-    found = Times([TIMED], [TIMED])
+    found = Times([TIMED])
     for many, speedup in ((good, 1.2), (slower, 0.7)):
         for n, w in many:
             found.note({"sizes": {"n": n, "w": w, "c": 3}, "speedup": speedup, "low": speedup, "high": speedup})

@@ -320,6 +320,23 @@ def test_one_that_was_slower_elsewhere_is_used_where_it_is_not(lonely: Refinemen
     assert kinds == ["promote", "ask", "tell", "settle", "promote"]
 
 
+@pytest.mark.parametrize("where", ["n >= 8", ""], ids=["it can be told", "it cannot"])
+def test_one_that_is_used_at_the_timed_sizes_is_used_at_more_if_that_can_be_told(
+    lonely: Refinement, tmp_path: Path, where: str
+) -> None:
+    slow = replace(timed(50.0), status=Status.SLOW, evidence={"kind": "slower elsewhere"})
+    first = lonely.ranked()[0].proposal
+    parent = replace(first, id=100, hash="100", candidate=replace(first.candidate, actions=("wide@kernel",)))
+    moves = ("wide@kernel", "by-size@plan[where=(n==10)]")
+    alone = replace(parent, id=101, hash="101", parent=100, origin="by-size")
+    alone = replace(alone, candidate=replace(first.candidate, actions=moves))
+    lonely._trials |= {100: Trial(parent, slow), 101: Trial(alone, timed(50.0))}
+    winner = promoted(lonely, Judges({}, where=where), tmp_path)
+    assert winner is not None
+    told = f"by-size@plan[where={where.replace(' ', '') or '(n==10)'}]"
+    assert winner.proposal.candidate.actions == ("wide@kernel", told)
+
+
 def test_one_that_is_as_fast_everywhere_goes_first(lonely: Refinement, tmp_path: Path) -> None:
     refinement = lonely
     first = refinement.ranked()[0].proposal

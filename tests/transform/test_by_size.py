@@ -16,7 +16,7 @@ from fsr.expressions import evaluate
 from fsr.records import Candidate, Case, Image, Launch, Plan, Role, Scratch
 from fsr.source.items import parse_items
 from fsr.testgen.values import build
-from fsr.transform.by_size import by_size
+from fsr.transform.by_size import by_size, idle_kernels
 
 HELPERS = """#define SCALE 2
 __device__ float twice(float v) { return SCALE * v; }
@@ -101,3 +101,13 @@ def test_a_condition_that_makes_an_expression_too_long_is_refused() -> None:
     launch = replace(PLAN.launches[0], grid=("n + " * 120 + "1", "1", "1"))
     plan = Plan((launch,))
     assert by_size(Candidate(FAST, plan), Candidate(SLOW, plan), "n % 4 == 0") is None
+
+
+def test_kernels_of_sizes_that_are_not_timed_are_idle() -> None:
+    one, other = Candidate(HELPERS + FAST, PLAN), Candidate(HELPERS + SLOW, PLAN)
+    both, rest = by_size(one, other, "n == 64"), by_size(one, other, "n < 8")
+    assert both is not None
+    assert rest is not None
+    assert idle_kernels(both.plan, CONTRACT) == {"k_2"}
+    assert idle_kernels(rest.plan, CONTRACT) == {"k"}
+    assert not idle_kernels(PLAN, CONTRACT)

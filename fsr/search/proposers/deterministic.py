@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fsr.identity import to_json
-from fsr.records import Candidate, Json
+from fsr.records import SLOWER_ELSEWHERE, Candidate, Json, Status
 from fsr.search.experience import made_by, where
 from fsr.search.policy import LARGEST_GUESS, Belief, Policy, best_of, bottlenecks_of
 from fsr.search.prior import Prior
 from fsr.search.proposal import Space, Trial
 from fsr.search.proposers.protocol import Suggestion, View
+from fsr.transform.by_size import by_size
 from fsr.transform.protocol import Action, Move
 
 ELITES_CONSIDERED = 8  # parents looked at for each suggestion
@@ -28,6 +29,8 @@ RETUNE_TRIES = 6
 UNKNOWN_AT_ONCE = 2  # moves of one kind that are asked for before one of them is told
 PROMISING = 1.5  # the gain that others must be guessed to have
 ALIKE = 0.5  # what a move with all parameters of one under way is worth less, in log speed-up: it would tell the same
+BY_SIZE = "by-size"  # how one is made that is used at the timed sizes alone
+WORTH_SPLITTING = 1.1  # times as fast as all that are right
 NOISE = 0.08  # in log speed-up: breaks ties differently for each seed
 
 
@@ -49,6 +52,7 @@ class Deterministic:
         self._answered: set[str] = set()  # kinds of moves of which one was told
         self._numbers = {0: 0}  # of the original and of its own proposals, in the order of asking
         self._told = 0  # of them
+        self._elsewhere: list[Trial] = []  # faster at the timed sizes, slower at others
 
     def suggest(self, view: View) -> Suggestion | None:
         """The next suggestion; None while nothing new can be thought of."""
@@ -58,6 +62,9 @@ class Deterministic:
             candidate = self._given.pop(0)
             if not view.known(candidate):
                 return Suggestion(candidate, 0, "given", "given")
+        while self._elsewhere:
+            if (split := self._split(view, self._elsewhere.pop())) is not None:
+                return split
         if view.elites and self._random.random() < RETUNE_SHARE:
             found = self._retune(view, self._random.choice(view.elites[:RETUNED]))
             if found is not None:
@@ -77,6 +84,8 @@ class Deterministic:
     def told(self, trial: Trial, parent: Trial | None) -> None:
         """Learn what the move gained over its parent."""
         self._told += trial.proposal.id in self._numbers
+        if trial.outcome.status is Status.SLOW and trial.outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
+            self._elsewhere.append(trial)
         move = self._own.pop(trial.proposal.id, None)
         if move is not None:
             self._answered.add(kind_of(move))
@@ -85,6 +94,18 @@ class Deterministic:
 
     def close(self) -> None:
         """Nothing is held."""
+
+    def _split(self, view: View, trial: Trial) -> Suggestion | None:
+        """One that is slower at other sizes as it is used at the timed ones alone, if it is clearly faster there."""
+        rules, timing = view.space.rules, trial.outcome.timing
+        best = view.elites[0].time_ns if view.elites else None
+        if rules.keep_launch or timing is None or best is None or timing.median_ns * WORTH_SPLITTING > best:
+            return None
+        candidate = by_size(trial.proposal.candidate, view.baseline, rules.contract.at_timed_sizes())
+        if candidate is None or view.known(candidate):
+            return None
+        worth = -math.log(timing.median_ns)
+        return Suggestion(candidate, trial.proposal.id, candidate.actions[-1], BY_SIZE, worth=worth)
 
     def _moves_at(self, view: View, trial: Trial) -> list[tuple[Action, Move]]:
         key = trial.proposal.id
