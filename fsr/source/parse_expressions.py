@@ -15,6 +15,9 @@ _LITERALS = frozenset(
 )
 _NAMES = frozenset(["identifier", "qualified_identifier", "primitive_type", "type_identifier", "this"])
 _CASTS = frozenset(["static_cast", "reinterpret_cast", "const_cast", "dynamic_cast"])
+# The low 24 bits of each: of what a launch tells, all that there are. Faster than a product on GPUs before 2010 alone.
+_PRODUCTS = frozenset([Name("__umul24"), Name("__mul24")])
+_LAUNCH = frozenset(["threadIdx", "blockIdx", "blockDim", "gridDim"])
 _ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^"])
 _BINARY = _ARITHMETIC | frozenset(["<", ">", "<=", ">=", "==", "!=", "&&", "||", ","])
 
@@ -102,7 +105,15 @@ def _call(data: bytes, node: Node) -> Expr | None:
             return None
         member = Member(base, _text(data, name), _operator(data, callee) == "->")
         return Call(member, args, _template_args(data, method))
-    return Call(expression(data, callee), args)
+    called = expression(data, callee)
+    if called in _PRODUCTS and len(args) == 2 and all(map(_of_launch, args)):
+        return Binary("*", *args)
+    return Call(called, args)
+
+
+def _of_launch(e: Expr) -> bool:
+    """Whether it is an id, or an extent, of a launch."""
+    return isinstance(e, Member) and isinstance(e.base, Name) and e.base.text in _LAUNCH
 
 
 def _template_args(data: bytes, node: Node) -> tuple[str, ...]:

@@ -32,6 +32,12 @@ def contiguous(target: Target) -> dict[str, int]:
     return found
 
 
+def share_along(target: Target, id_: str) -> float:
+    """The share of all elements that are indexed which lie along an id; see :func:`contiguous`."""
+    every = sum(elements for _, elements in _indices(target))
+    return contiguous(target).get(id_, 0) / max(every, 1)
+
+
 def nearest(target: Target, ids: Sequence[str]) -> str:
     """Of some ids the one whose neighbours lie nearest in buffers, by as many elements as these have: its step divides
     the other's, in elements or in records of several. The first where nothing tells."""
@@ -61,13 +67,14 @@ def _indices(target: Target) -> Iterator[tuple[Poly, int]]:
 
 
 def _set_once(body: Block) -> dict[str, Expr]:
-    """What variables are declared as, in loops too, that are not changed: ``const int at = z + y * 9`` for any z."""
+    """What variables are declared as, in loops too, that are not changed: ``const int at = z + y * 9`` for any z. One
+    of several loops' own is meant where all are declared alike."""
     declared = [s for s in walk_stmts(body) if isinstance(s, Declare)]
-    changed, several = names_assigned(body), Counter(s.name for s in declared)
+    changed, kinds = names_assigned(body), Counter(s.name for s in {replace(s, span=None) for s in declared})
     return {
         s.name: s.init
         for s in declared
-        if s.init is not None and not s.dims and "*" not in s.type and several[s.name] == 1 and s.name not in changed
+        if s.init is not None and not s.dims and "*" not in s.type and kinds[s.name] == 1 and s.name not in changed
     }
 
 

@@ -29,7 +29,7 @@ from fsr.transform.sizes import largest, largest_timed
 from fsr.transform.target import Target, target_of, targets
 
 MANY = (8, 16, 32, 4, 2)
-_MOST_TIMED = 512  # threads of the new block at the timed sizes
+_MOST_TIMED = 512  # threads of the new block at the timed sizes, where nothing but their number is gained
 _FEWEST_TIMED = 64  # as many fill the places of a multiprocessor with 32 blocks
 _MOST_ALONE = 48  # threads of a block that leaves places empty
 _TYPE = "unsigned int"
@@ -68,7 +68,7 @@ class MergeSharingBlocks:
                 for order, fewest in orders:
                     for many in MANY if blocks > 1 else ():
                         room = many * found.memory.static_bytes <= STATIC_SHARED_BYTES
-                        limit = _MOST_TIMED if many * most <= MAX_THREADS else MAX_THREADS
+                        limit = _MOST_TIMED if many * most <= MAX_THREADS and order == "outer" else MAX_THREADS
                         if room and most <= MAX_THREADS and timed and fewest <= many * timed <= limit:
                             gain = _gain(order, many, timed)
                             params = (("axis", axis), ("order", order), ("blocks", many))
