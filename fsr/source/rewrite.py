@@ -6,8 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from fsr.errors import HarnessError
-from fsr.source.emit import emit_kernel
+from fsr.source.emit import emit_kernel, emit_stmts
 from fsr.source.form import KernelForm
+from fsr.source.tokens import close_of, tokenize
 
 
 def replace_kernel(text: str, old: KernelForm, new: KernelForm | Sequence[KernelForm], helpers: str = "") -> str:
@@ -32,6 +33,24 @@ def definition(text: str, kernel: KernelForm) -> str:
     """A kernel, or a function, as it is written in the text that it was parsed from."""
     assert kernel.span is not None
     return text.encode()[slice(*kernel.span)].decode()
+
+
+def is_plain(text: str, form: KernelForm) -> bool:
+    """Whether a device function can be written anew: no branch of its text was decided when it was read."""
+    tokens = tokenize(definition(text, form))
+    return all(t.kind != "directive" or t.text.split()[:1] == ["#pragma"] for t in tokens)
+
+
+def redefinition(text: str, old: KernelForm, new: KernelForm) -> str:
+    """The definition of a kernel that was parsed from the text with another form, or a function's with its own head."""
+    if "__device__" not in " ".join(old.prefix):
+        return emit_kernel(new).rstrip("\n")
+    own = definition(text, old)
+    tokens = tokenize(own)
+    at = next(i for i, t in enumerate(tokens) if t.text == old.name and tokens[i + 1].text == "(")
+    close = close_of(tokens, at + 1) or at
+    brace = next(t for t in tokens[close:] if t.text == "{")
+    return f"{own[: brace.start].rstrip()} {{\n{emit_stmts(new.body, 1)}}}"
 
 
 def with_definitions(text: str, kernels: Iterable[KernelForm], parts: Callable[[KernelForm], Iterable[str]]) -> str:

@@ -14,11 +14,9 @@ from dataclasses import dataclass, replace
 from fsr.analysis.instances import instances
 from fsr.analysis.local_arrays import in_local_memory, indexed_at_run_time
 from fsr.records import Candidate
-from fsr.source.emit import emit_kernel, emit_stmts
 from fsr.source.entry import function_name
 from fsr.source.form import KernelForm
-from fsr.source.rewrite import definition, insert_helpers, with_definitions
-from fsr.source.tokens import close_of, tokenize
+from fsr.source.rewrite import insert_helpers, is_plain, redefinition, with_definitions
 from fsr.transform.inlining.calls import inlined
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.selects.arrays import Place, given_arrays, place_of, small_arrays
@@ -76,7 +74,7 @@ def _rewritten(candidate: Candidate, most: int) -> str:
         chosen = _chosen(form, source, entries.get(name), most)
         if chosen is not None:
             found[name] = chosen
-    texts = {name: _text(source, forms[name], chosen.form) for name, chosen in found.items()}
+    texts = {name: redefinition(source, forms[name], chosen.form) for name, chosen in found.items()}
     text = with_definitions(source, [forms[name] for name in texts], lambda old: [texts[old.name]])
     helpers = {name: helper for chosen in found.values() for name, helper in chosen.helpers}
     for name in sorted(helpers):
@@ -87,7 +85,7 @@ def _rewritten(candidate: Candidate, most: int) -> str:
 def _chosen(form: KernelForm, source: str, entry: str | None, most: int) -> _Chosen | None:
     """A kernel with its arrays in registers, or a function; None where that changes nothing, or cannot be said.
     ``entry``: a kernel's, '' where it has several, None of a function."""
-    if form.span is None or (entry is None and not _is_plain(source, form)):
+    if form.span is None or (entry is None and not is_plain(source, form)):
         return None
     written = form if entry is None else inlined(form, source, given_arrays(form))
     best: _Chosen | None = None
@@ -119,21 +117,3 @@ def _in_registers(place: Place, most: int) -> tuple[int, _Chosen | None]:
             continue
         return sum(a.name in local for a in arrays), _Chosen(made, tuple(elements.helpers.items()))
     return 0, None
-
-
-def _is_plain(source: str, form: KernelForm) -> bool:
-    """Whether a device function can be written anew: no branch of its text was decided when it was read."""
-    tokens = tokenize(definition(source, form))
-    return all(t.kind != "directive" or t.text.split()[:1] == ["#pragma"] for t in tokens)
-
-
-def _text(source: str, old: KernelForm, new: KernelForm) -> str:
-    """A kernel's definition, or a function's with its own head."""
-    if "__device__" not in " ".join(old.prefix):
-        return emit_kernel(new).rstrip("\n")
-    own = definition(source, old)
-    tokens = tokenize(own)
-    at = next(i for i, t in enumerate(tokens) if t.text == old.name and tokens[i + 1].text == "(")
-    close = close_of(tokens, at + 1) or at
-    brace = next(t for t in tokens[close:] if t.text == "{")
-    return f"{own[: brace.start].rstrip()} {{\n{emit_stmts(new.body, 1)}}}"
