@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from fsr.analysis.calls import is_load, is_pure_name
+from fsr.analysis.calls import is_load
 from fsr.analysis.definitions import definitions
 from fsr.analysis.functions import Functions, functions_of, own_name
 from fsr.analysis.macros import expanded
@@ -66,10 +66,13 @@ _QUALIFIERS = frozenset(["inline", "__inline__", "__forceinline__", "__noinline_
                          "__device__", "__host__"])  # fmt: skip
 
 
-def inlined(kernel: KernelForm, source: str, wanted: Callable[[Call], bool] = lambda _: True) -> KernelForm:
+def inlined(
+    kernel: KernelForm, source: str, wanted: Callable[[Call], bool] = lambda _: True, *, pure: bool = False
+) -> KernelForm:
     """The kernel with calls of the file's functions written out, as far as they stand where all of a statement is
-    evaluated and their returns are ends; as it is where it would become too long. ``wanted``: which calls."""
-    functions = _functions(source)
+    evaluated and their returns are ends; as it is where it would become too long. ``wanted``: which calls; ``pure``:
+    those of functions that merely compute are among them."""
+    functions = _functions(source, pure)
     if not functions:
         return kernel
     whole = kernel
@@ -97,12 +100,12 @@ class _Function:
 
 
 @lru_cache(maxsize=64)
-def _functions(source: str) -> Mapping[str, _Function]:
+def _functions(source: str, pure: bool) -> Mapping[str, _Function]:
     """Those that may be written out, by name."""
     known, found = functions_of(source), dict[str, _Function]()
     for name, form in parse_device_functions(source).items():
-        result = _result(name, source)
-        if name in known.pure or name.startswith(_OURS) or result is None or contains_opaque(form.body):
+        result = result_type(name, source)
+        if (name in known.pure and not pure) or name.startswith(_OURS) or result is None or contains_opaque(form.body):
             continue
         if "..." in str(form.template) or name.startswith(_OVERLOADED) or _calls_itself(form):
             continue
@@ -122,7 +125,7 @@ def _calls_itself(form: KernelForm) -> bool:
     return any(isinstance(e, Call) and own_name(_named(e)) == form.name for e in walk_exprs(form.body))
 
 
-def _result(name: str, source: str) -> str | None:
+def result_type(name: str, source: str) -> str | None:
     """What a function returns, as written; None where it has several definitions, or its head tells no type."""
     heads = re.findall(rf"([^;{{}}()>]*)\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*)?\{{", source)
     if len(heads) != 1:
@@ -230,7 +233,7 @@ def _written(kernel: KernelForm, s: Stmt, call: Call, functions: Mapping[str, _F
     return Declare(retyped_text(function.result, words), result), inner, rest
 
 
-def _writes(form: KernelForm) -> bool:
+def _writes(form: KernelForm, functions: Functions) -> bool:
     """Whether a function may change what others see, or waits for others."""
     own = {p.name for p in form.params if "&" not in p.type} | set(declared(form.body))
     led = {p.name for p in form.params if p.is_pointer}
@@ -239,7 +242,7 @@ def _writes(form: KernelForm) -> bool:
         target = s.target if isinstance(s, Assign) else None
         if target is not None and base_name(target) not in (own if isinstance(target, Name) else own - led):
             return True
-        if any(isinstance(e, Call) and not is_pure_name(_named(e)) and not is_load(e) for e in _direct(s)):
+        if any(isinstance(e, Call) and not functions.only_computes(_named(e)) and not is_load(e) for e in _direct(s)):
             return True
     return False
 
@@ -259,7 +262,7 @@ def _alone(s: Stmt, call: Call, form: KernelForm, functions: Functions) -> bool:
             return True
     within = {id(e) for e in walk_expr(call)}
     others = [e for e in everything if id(e) not in within]
-    if not _writes(form):
+    if not _writes(form, functions):
         return all(functions.only_computes(_named(e)) for e in others if isinstance(e, Call))
     by_name = any("&" in p.type for p in form.params)
     return not by_name and not isinstance(s, Assign) and all(_computes(e, functions) for e in others)
