@@ -65,11 +65,16 @@ class Limits:
                 if names.count(s.name) == 1 and s.name not in changed and not s.dims}  # fmt: skip
 
     @cached_property
-    def _loops(self) -> Mapping[str, For]:
-        """Variables of loops that count up, by name; those of two loops are not told apart."""
-        loops = [s for s in walk_stmts(self.target.kernel.body) if isinstance(s, For)]
-        names = [s.var for s in loops]
-        return {s.var: s for s in loops if names.count(s.var) == 1 and s.type and s.relation in ("<", "<=")}
+    def _loops(self) -> Mapping[str, list[For]]:
+        """Loops that count up, by the names of their variables, which nothing else is called or changes."""
+        found = dict[str, list[For]]()
+        for s in walk_stmts(self.target.kernel.body):
+            if isinstance(s, For):
+                found.setdefault(s.var, []).append(s)
+        body = self.target.kernel.body
+        other = names_assigned(body) | {s.name for s in walk_stmts(body) if isinstance(s, Declare)}
+        up = {n: all(s.type and s.relation in ("<", "<=") for s in loops) for n, loops in found.items()}
+        return {n: loops for n, loops in found.items() if up[n] and n not in other}
 
     def _of(self, e: Expr) -> Range | None:
         value = integer(e)
@@ -125,9 +130,11 @@ class Limits:
             return None
         return 0, start[1]
 
-    def _counted(self, loop: For) -> Range | None:
-        start, bound, step = (self.of(e) for e in (loop.start, loop.bound, loop.step))
-        return None if start is None or bound is None or step is None else (start[0], bound[1] + step[1])
+    def _counted(self, loops: Sequence[For]) -> Range | None:
+        """What the variable of some loops holds, whichever is meant."""
+        known = [[self.of(e) for e in (s.start, s.bound, s.step)] for s in loops]
+        parts = [(start[0], bound[1] + step[1]) for start, bound, step in known if start and bound and step]
+        return (min(p[0] for p in parts), max(p[1] for p in parts)) if len(parts) == len(loops) else None
 
     def _read(self, e: Index) -> Range | None:
         """What an input holds, by the contract."""

@@ -79,9 +79,10 @@ AT = "long long " + ID.format("long long")
         ({}, AT + "y[at] = (long long)x[at] / W;"),
         ({}, AT + "long long d = W - 1; if (d) y[at] = x[at / d];"),
         ({}, AT + "long long i = at; i /= (W - 1) | 1; y[at] = i / W;"),
+        ({}, AT + "for (int i = 0; i < 9; i++) { if (at == 3) i -= 7; y[at] = (long long)i / W; }"),
     ],
     ids=["large", "by zero", "a difference", "changed", "grown", "another remainder", "no longer the size", "data",
-         "by what may be zero", "left of what is not known"],
+         "by what may be zero", "left of what is not known", "a turn's own number, changed"],
 )  # fmt: skip
 def test_divisions_stay_wide(given, body, subject_from):
     subject = subject_from(kernel(body, **given))
