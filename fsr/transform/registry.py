@@ -19,6 +19,7 @@ from fsr.transform.details.function_loops import UnrollFunctions
 from fsr.transform.details.guarded_insertion import GuardInsertion
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.integer_powers import IntegerPowers
+from fsr.transform.details.invariant_division import InvariantDivision
 from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.privatization import PrivatizeShared
 from fsr.transform.details.promoted_atomics import SumsBeforeAtomics
@@ -89,7 +90,8 @@ DETAILS: tuple[Action, ...] = (
     SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(),
     StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(),
     FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(),
-    Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
+    LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
