@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from fsr.analysis.calls import is_load
-from fsr.analysis.types import resolved
+from fsr.analysis.types import aliases, bare, resolved
 from fsr.analysis.word_values import Kind, kind_of, literal
+from fsr.source.constants import constant_variables
 from fsr.source.form import (
     Binary,
     Call,
@@ -36,11 +37,13 @@ def alike(a: Kind, b: Kind) -> Kind:
 
 @dataclass(frozen=True, slots=True)
 class IntegerKinds:
-    """``types``: of names, as declared, of an array its elements'; ``dims``: how many extents arrays have; ``aliases``:
-    of types; ``returned``: the type that a function of the file returns, as written, None where that is not known."""
+    """``types``: of names, as declared, of an array its elements'; ``dims``: how many extents arrays have; ``inits``:
+    the values of those that have their type from these; ``aliases``: of types; ``returned``: the type that a function
+    of the file returns, as written, None where that is not known."""
 
     types: Mapping[str, str]
     dims: Mapping[str, int]
+    inits: Mapping[str, Expr]
     aliases: Mapping[str, str]
     returned: Callable[[str], str | None] = lambda _: None
 
@@ -90,23 +93,29 @@ class IntegerKinds:
                 case _:
                     return None
         type_ = self.types.get(e.text, "")
+        if e.text in self.inits and type_:
+            return None if depth else self.of(self.inits[e.text])
         levels = type_.count("*") + self.dims.get(e.text, 0)
         return kind_of(resolved(type_, self.aliases)) if type_ and levels == depth else None
 
 
-def kinds_of(
-    form: KernelForm, aliases: Mapping[str, str], returned: Callable[[str], str | None] = lambda _: None
-) -> IntegerKinds:
-    """The types of a function's expressions; of two variables by one name and of different types nothing is known."""
-    declared = [(p.name, p.type, 0) for p in form.params]
+def kinds_of(form: KernelForm, source: str, returned: Callable[[str], str | None] = lambda _: None) -> IntegerKinds:
+    """The types of expressions in a function of a text; of two variables by one name and of different types nothing is
+    known. ``returned``: of functions of the text."""
+    declared, inits = [(p.name, p.type, 0) for p in form.params], dict[str, Expr]()
     for s in walk_stmts(form.body):
         if isinstance(s, Declare):
             declared.append((s.name, s.type, len(s.dims)))
+            if bare(s.type) == "auto" and s.init is not None and "*" not in s.type:
+                declared[-1] = (s.name, f"auto {s.name in inits}", 0)
+                inits[s.name] = s.init
         elif isinstance(s, For) and s.type is not None:
             declared.append((s.var, s.type, 0))
     types, dims = dict[str, str](), dict[str, int]()
     for name, type_, extents in declared:
         same = types.get(name, type_) == type_ and dims.get(name, extents) == extents
         types[name], dims[name] = type_ if same else "", extents
+    everywhere = {v.name: v.type for v in constant_variables(source) if not v.extents}
     own = {name for _, name in form.template_parameters}
-    return IntegerKinds(types, dims, {n: t for n, t in aliases.items() if n not in own}, returned)
+    known = {name: type_ for name, type_ in aliases(source).items() if name not in own}
+    return IntegerKinds({**everywhere, **types}, dims, inits, known, returned)

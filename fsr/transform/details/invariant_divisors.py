@@ -9,7 +9,8 @@ from functools import partial
 
 from fsr.analysis.definitions import definitions
 from fsr.analysis.integer_kinds import kinds_of
-from fsr.analysis.types import aliases, bare
+from fsr.analysis.types import bare
+from fsr.source.constants import constant_variables
 from fsr.source.form import (
     Assign,
     Binary,
@@ -106,8 +107,9 @@ class Divisors:
         body = place.form.body
         self._taken = set(taken_names(place.form))
         self._known = definitions(place.form)
-        self._kinds = kinds_of(place.form, aliases(place.source), lambda name: result_type(name, place.source))
+        self._kinds = kinds_of(place.form, place.source, lambda name: result_type(name, place.source))
         self._by_reference = by_reference(place.source)
+        self._everywhere = {v.name for v in constant_variables(place.source)} - {p.name for p in place.form.params}
         # What others than assignments may change: by an address, a reference, or in text that is not understood.
         self._loose = {n for s in walk_stmts(body) if isinstance(s, OpaqueStmt) for n in opaque_names(s.text)}
         for e in walk_exprs(body):
@@ -116,12 +118,17 @@ class Divisors:
         self._loose |= {n for s in walk_stmts(body) if isinstance(s, Declare) and "&" in s.type and s.init is not None
                         for n in names_in(s.init)}  # fmt: skip
 
+        once, changed = variables(body), names_assigned(body) | given_by_reference(body, self._by_reference)
+        own = (s for s in walk_stmts(body) if isinstance(s, Declare) and _keeps(s) and s.name not in changed)
+        self._inits = {s.name: s.init for s in own if once.count(s.name) == 1 and s.init is not None
+                       and s.name not in names_in(s.init)}  # fmt: skip
+
     def body(self) -> Block:
         """The function's statements, with reciprocals before the first division that they serve."""
         form = self._place.form
         if "goto" in self._loose:  # it may not pass a declaration
             return form.body
-        return self._block(form.body, frozenset(p.name for p in form.params if _holds(p.type)))
+        return self._block(form.body, frozenset(self._everywhere | {p.name for p in form.params if _holds(p.type)}))
 
     # ------------------------------------------------------------ blocks
 
@@ -137,7 +144,7 @@ class Divisors:
             s, rest = rest[0], rest[1:]
             inner = seen | {s.var} if isinstance(s, For) else seen
             found.append(with_blocks(s, partial(self._block, seen=inner)))
-            if isinstance(s, Declare) and _holds(s.type) and not s.dims and not s.qualifiers:
+            if isinstance(s, Declare) and _keeps(s):
                 seen |= {s.name}
         return tuple(found)
 
@@ -208,7 +215,7 @@ class Divisors:
     def _is_constant(self, divisor: Expr) -> bool:
         """Whether a compiler knows what divides, and does it better."""
         form, known = self._place.form, self._place.known
-        own = {p.name for p in form.params} | set(variables(form.body)) | BUILTINS
+        own = {p.name for p in form.params} | set(variables(form.body)) | self._everywhere | BUILTINS
         return not (names_in(self._known.expand(divisor)) & own) - set(known) - set(self._known.values)
 
     def _before(self, e: Expr, fixed: Set[str]) -> Expr | None:
@@ -219,9 +226,10 @@ class Divisors:
                 return e
             case Name(text) if text in fixed:
                 return e if self._kinds.of(e) is not None else None
-            case Name(text) if text in self._known.values and self._kinds.of(e) is not None:
-                value = self._before(self._known.values[text], fixed)
-                return None if value is None else Cast(bare(self._known.types[text]), value)
+            case Name(text) if text in self._inits and self._kinds.of(e) is not None:
+                value = self._before(self._inits[text], fixed)
+                plain = bare(self._known.types[text])
+                return value if value is None or plain == "auto" else Cast(plain, value)
             case Cast(type_, operand) if self._kinds.of(e) is not None:
                 value = self._before(operand, fixed)
                 return None if value is None else Cast(type_, value)
@@ -247,8 +255,8 @@ class Divisors:
                 return 0 <= (integer(e) or 0) < 1 << _NARROW
             case Cast(_, operand) if kind.bits == _WIDE:
                 return self._small(operand)
-            case Name(text) if kind.bits == _WIDE and text in self._known.values:
-                return self._small(self._known.values[text])
+            case Name(text) if kind.bits == _WIDE and text in self._inits:
+                return self._small(self._inits[text])
             case Binary("%", left, right):
                 return self._small(right) and (not kind.signed or self._small(left))
             case Binary("&", left, right):
@@ -261,6 +269,11 @@ class Divisors:
 def _holds(type_: str) -> bool:
     """Whether a variable of the type has a value of its own, which nobody changes behind its back."""
     return "&" not in type_ and "volatile" not in type_
+
+
+def _keeps(s: Declare) -> bool:
+    """Whether a declaration is of such a variable, of each thread's."""
+    return _holds(s.type) and not s.dims and not s.qualifiers
 
 
 def _divisions(

@@ -16,7 +16,7 @@ TEXT = """// /// fsr
 // w = {min = LEAST, max = 512, timed = 64}
 // [args]
 // x = {role = "in", shape = ["m"], dtype = "DTYPE"}
-// by = {role = "in", shape = ["m"], dtype = "DTYPE"}
+// by = {role = "in", shape = ["m"], dtype = "DTYPE", low = 1}
 // y = {role = "out", shape = ["m"], dtype = "DTYPE"}
 // m = {value = "m"}
 // w = {value = "w"}
@@ -114,6 +114,7 @@ def test_every_value_is_divided_as_before(body, type_, subject_from, runner):
         ("unsigned u = x[0]; " + EACH + "s += (unsigned)x[j] % (u | 1) + n % 7; " + EACH + "s += j % w;",
          ["fsr_rest<false>(j, w, inverse)", "fsr_inverse<false, unsigned int>(w)"]),
         (EACH + "s += (x[j] & 255) / (num)w;", ["fsr_inverse<false, unsigned int>((num)w)"]),
+        (EACH + "{ auto d = n + 0; s += x[j] % d; }", ["fsr_inverse<false, unsigned long long>(n + 0)"]),
         (EACH + "s += x[j] % w;", ["fsr_inverse<false, unsigned long long>(w)"]),
         (EACH + "{ const int d = w * 2 + 1; s += j / d; }", ["fsr_inverse<false, unsigned int>((int)(w * 2 + 1))"]),
         (EACH + "s += (x[j] + j) % blockDim.x;", ["fsr_inverse<false, unsigned long long>(blockDim.x)"]),
