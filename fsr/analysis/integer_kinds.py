@@ -67,11 +67,11 @@ class IntegerKinds:
                 return self._both(left, right)
             case Call(_, (pointer,)) if is_load(e):
                 return self._element(Unary("*", pointer))
-            case Call(Name("min" | "max"), (left, right)):
-                return self._both(left, right) if self.of(left) == self.of(right) else None
             case Call(Name(name), args):
                 conversion = self.spelt(name) if len(args) == 1 else None
-                return conversion or self.spelt(self.returned(name) or "")
+                found = conversion or self.spelt(self.returned(name) or "")
+                least = name in ("min", "max") and len(args) == 2 and self.of(args[0]) == self.of(args[1])
+                return self._both(*args) if found is None and least else found
         return None
 
     def spelt(self, type_: str) -> Kind | None:

@@ -22,7 +22,7 @@ from fsr.analysis.instances import instances
 from fsr.records import Candidate
 from fsr.source.form import Assign, Binary, Call, For, KernelForm, Name, While
 from fsr.source.parse import parse_device_functions
-from fsr.source.rewrite import insert_helpers, is_plain, redefinition, with_definitions
+from fsr.source.rewrite import definition, insert_helpers, is_plain, redefinition, with_definitions
 from fsr.source.walk import walk_exprs, walk_stmts
 from fsr.transform.details.invariant_divisors import Divisors, Place
 from fsr.transform.details.limits import Limits
@@ -101,7 +101,7 @@ def _rewritten(subject: Subject, least: int) -> tuple[str, list[int]]:
         known.setdefault(one.form.name, {}).update(one.known)
     made, widths = dict[str, KernelForm](), list[int]()
     for name, form in forms.items():
-        if form.span is None or name.startswith("fsr_") or not (name in subject.kernels or is_plain(source, form)):
+        if form.span is None or name.startswith("fsr_") or not (name in subject.kernels or _may_call(source, form)):
             continue
         best = _best(subject, form, known[name], least)
         if best is not None:
@@ -110,6 +110,12 @@ def _rewritten(subject: Subject, least: int) -> tuple[str, list[int]]:
     texts = {name: redefinition(source, forms[name], form) for name, form in made.items()}
     text = with_definitions(source, [forms[name] for name in texts], lambda old: [texts[old.name]])
     return insert_helpers(text, _HELPERS) if texts else source, widths
+
+
+def _may_call(source: str, form: KernelForm) -> bool:
+    """Whether a function can be written anew with calls of helpers, which are no constant expressions."""
+    head = definition(source, form).partition("{")[0]
+    return is_plain(source, form) and "constexpr" not in head
 
 
 def _best(subject: Subject, form: KernelForm, known: dict[str, int], least: int) -> tuple[KernelForm, list[int]] | None:

@@ -3,11 +3,13 @@ a reciprocal found once."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from fsr.analysis.definitions import definitions
+from fsr.analysis.functions import functions_of
 from fsr.analysis.integer_kinds import kinds_of
 from fsr.analysis.types import bare
 from fsr.source.constants import constant_variables
@@ -33,7 +35,9 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
+from fsr.source.macros import Macro, macros
 from fsr.source.mapping import map_stmts, rewrite, with_blocks
+from fsr.source.parse import parse_device_functions
 from fsr.source.references import by_reference, given_by_reference
 from fsr.source.walk import (
     BUILTINS,
@@ -61,6 +65,7 @@ _WORDS = {32: "unsigned int", 64: "unsigned long long"}
 _ENOUGH = 3  # divisions that pay for a reciprocal, which takes one: so many in a row, or the turns of a loop
 _MANY = (0,) * _ENOUGH  # turns, of loops that have no constant number
 _WIDE, _NARROW = 64, 32
+_WRITES = re.compile(r"(?<![=!<>])=(?!=)|\+\+|--|[(,=]\s*&")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +115,7 @@ class Divisors:
         self._kinds = kinds_of(place.form, place.source, lambda name: result_type(name, place.source))
         self._by_reference = by_reference(place.source)
         self._everywhere = {v.name for v in constant_variables(place.source)} - {p.name for p in place.form.params}
-        # What others than assignments may change: by an address, a reference, or in text that is not understood.
-        self._loose = {n for s in walk_stmts(body) if isinstance(s, OpaqueStmt) for n in opaque_names(s.text)}
-        for e in walk_exprs(body):
-            if isinstance(e, OpaqueExpr) or (isinstance(e, Unary) and e.op == "&"):
-                self._loose |= names_in(e)
-        self._loose |= {n for s in walk_stmts(body) if isinstance(s, Declare) and "&" in s.type and s.init is not None
-                        for n in names_in(s.init)}  # fmt: skip
-
+        self._loose = self._changed_otherwise()
         once, changed = variables(body), names_assigned(body) | given_by_reference(body, self._by_reference)
         own = (s for s in walk_stmts(body) if isinstance(s, Declare) and _keeps(s) and s.name not in changed)
         self._inits = {s.name: s.init for s in own if once.count(s.name) == 1 and s.init is not None
@@ -129,6 +127,29 @@ class Divisors:
         if "goto" in self._loose:  # it may not pass a declaration
             return form.body
         return self._block(form.body, frozenset(self._everywhere | {p.name for p in form.params if _holds(p.type)}))
+
+    def _changed_otherwise(self) -> set[str]:
+        """What others than assignments may change: by an address or a reference, in text that is not understood, in
+        macros and in functions that the file does not define."""
+        source, body, writing = self._place.source, self._place.form.body, _writing_macros(self._place.source)
+        found = {n for m in writing.values() for n in opaque_names(m.body)}
+        for s in walk_stmts(body):
+            if isinstance(s, OpaqueStmt):
+                found |= opaque_names(s.text)
+            elif isinstance(s, Declare) and "&" in s.type and s.init is not None:
+                found |= names_in(s.init)
+        functions, defined = functions_of(source), parse_device_functions(source)
+        for e in walk_exprs(body):
+            match e:
+                case OpaqueExpr() | Unary("&"):
+                    found |= names_in(e)
+                case Call(Name(name)) if name not in writing and (
+                    functions.only_computes(name) or name in defined or name.startswith(("__", "atomic"))
+                ):
+                    pass
+                case Call(_, args) if self._kinds.of(e) is None or not isinstance(e.callee, Name):
+                    found |= {n for a in args for n in names_in(a)}
+        return found
 
     # ------------------------------------------------------------ blocks
 
@@ -264,6 +285,14 @@ class Divisors:
             case Binary(">>", left, _):
                 return self._small(left)
         return False
+
+
+def _writing_macros(source: str) -> dict[str, Macro]:
+    """The macros of a text that may change a variable, by themselves or by another one."""
+    found = {m.name: m for m in macros(source) if _WRITES.search(m.body)}
+    while more := {m.name: m for m in macros(source) if m.name not in found and opaque_names(m.body) & found.keys()}:
+        found |= more
+    return found
 
 
 def _holds(type_: str) -> bool:

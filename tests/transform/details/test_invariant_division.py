@@ -25,6 +25,10 @@ TEXT = """// /// fsr
 // block = 64
 // ///
 #define SIDE 8
+#define ONE(a) ((a) |= 1)
+#define SWAP(a, b) (b += ONE(a))
+#define NEXT n++
+constexpr __device__ int fixed(int n) { int s = 0; for (int i = 3; i < 9; i++) s += i * i % n; return s; }
 typedef TYPE num;
 __device__ num times(num a, num b, num mod) { return a * b % mod; }
 __device__ num squared(num a, num mod) { num b = times(a, a, mod); return b; }
@@ -172,10 +176,15 @@ def test_the_wide_ones_alone(subject_from, runner):
         "float f = 3; " + EACH + "s += (float)x[j] / f;",
         "goto end; end: " + EACH + "s += x[j] % n;",
         EACH + "s += times(x[j], 2, 1000007);",
+        EACH + "{ s += x[j] % n; SWAP(n, s); }",
+        EACH + "{ s += x[j] % n; NEXT; }",
+        EACH + "{ s += x[j] % n; swap(n, s); }",
+        EACH + "s += fixed(j);",
     ],
     ids=["numbers", "named numbers", "assigned", "by reference", "by address", "by a reference", "in a lambda",
          "of others", "volatile", "from memory", "of a turn", "too few", "two turns", "one quotient", "floats",
-         "jumps", "a call's number"],
+         "jumps", "a call's number", "by a macro", "by a named macro", "by another file's function",
+         "a constant expression"],
 )  # fmt: skip
 def test_what_changes_or_is_known_stays(body, subject_from):
     subject = subject_from(text(body))
