@@ -32,6 +32,7 @@ from fsr.testgen.aimed import counted_cases, scalar_cases, spelled_cases, value_
 from fsr.testgen.compare import flushes
 from fsr.testgen.corner_cases import corner_cases
 from fsr.testgen.coverage import Covered
+from fsr.testgen.dialled import dialled_cases
 from fsr.testgen.fitting import elements
 from fsr.testgen.large import large_cases
 from fsr.testgen.legal import illegal
@@ -165,7 +166,8 @@ class Session:
                 for kind in (scalar_cases, counted_cases, spelled_cases)
                 for case in kind(self.contract, self.spec.baseline, seed)
             ]
-            self._corners = self.affordable([*named, *corner_cases(self.contract, seed, self.max_elements)])
+            corners, dialled = (kind(self.contract, seed, self.max_elements) for kind in (corner_cases, dialled_cases))
+            self._corners = self.affordable([*named, *corners, *dialled])
         return self._corners
 
     def known_cases(self) -> list[Case]:

@@ -24,6 +24,7 @@ from fsr.testgen.offsets import offsets
 Array = np.ndarray[Any, Any]
 
 FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
+ALL_SPECIAL, SOME_SPECIAL, *ALL_DRAWN = range(4)  # see special_turn
 EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
 ROUNDED = ("ties", corners.HALVES)
 OFTEN_SPECIAL = ("nan", "infinite", "special rows", *ROUNDED)  # what a scalar of 0 or 1 lets through as it is
@@ -410,6 +411,11 @@ def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarV
     return ScalarValue(argument.dtype, choice)
 
 
+def special_turn(case: Case) -> int:
+    """Whether all scalars of a case have values that code treats apart, some of them, or none; the same for all."""
+    return word(case.seed, 0x5CA1A) % 4
+
+
 def _special_scalar(
     argument: Argument, sizes: Mapping[str, int], case: Case, rng: np.random.Generator
 ) -> float | int | None:
@@ -418,8 +424,8 @@ def _special_scalar(
     floating = is_float(numpy_dtype(argument.dtype))
     low, high = float_bounds(argument, sizes) if floating else integer_bounds(argument, sizes, case.family)
     named = families.named(case.family)
-    turn = word(case.seed, 0x5CA1A) % 4  # the same for all scalars of a case
-    often = case.family in OFTEN_SPECIAL or bool(named) or turn == 0
+    turn = special_turn(case)
+    often = case.family in OFTEN_SPECIAL or bool(named) or turn == ALL_SPECIAL
     if not floating and not has_limits(argument):
         return None  # nobody says that it may be 0: a divisor may not
     largest = max(sizes.values(), default=1)
@@ -431,7 +437,7 @@ def _special_scalar(
         return float(end) if floating else int(end)
     if case.family == families.SPIKE and floating and ends:
         return max(ends, key=abs)  # whose product with the spike overflows, if any does
-    if case.kind.timed or not (often or (turn == 1 and rng.integers(2))):
+    if case.kind.timed or not (often or (turn == SOME_SPECIAL and rng.integers(2))):
         return None
     wanted = [named, EXACT_SCALARS if case.family in ROUNDED and floating else (), (0, 1, -1, *ends)]
     allowed = [[n for n in some if low <= n <= high and (floating or n == int(n))] for some in wanted]

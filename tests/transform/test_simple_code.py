@@ -130,6 +130,8 @@ def test_fast_math_stays_close_and_away_from_exact_contracts(subject_from, apply
     assert "y = {role" in text
     double = text.replace("y = {role", 'y = {dtype = "float64", role').replace("float *y", "double *y")
     assert names(FastMath(), subject_from(double)) == [], "a float's digits are too few"
+    whole = subject_from(text.replace("y = {role", 'y = {dtype = "int32", role').replace("float *y", "int *y"))
+    assert names(FastMath(), whole) == names(Reciprocal(), whole) == [], "an approximated quotient misses a threshold"
 
 
 def test_double_arithmetic_is_left_alone(subject_from):
