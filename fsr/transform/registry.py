@@ -34,6 +34,7 @@ from fsr.transform.details.sines_with_cosines import SinesWithCosines
 from fsr.transform.details.sorting_network import SortingNetwork
 from fsr.transform.details.specialised_values import SpecialisedValues
 from fsr.transform.details.unroll import Unroll
+from fsr.transform.details.value_tables import ValueTables
 from fsr.transform.evaluated.action import PartialEvaluation
 from fsr.transform.fewer.action import FewerBlocks
 from fsr.transform.fuse.action import FuseLaunches
@@ -86,11 +87,11 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
     MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(),
-    GuardInsertion(), SharedTables(), SharedLocals(), SelectChains(), PartialEvaluation(), SortingNetwork(),
-    SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(),
-    StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(),
-    FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(),
-    InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
+    GuardInsertion(), SharedTables(), ValueTables(), SharedLocals(), SelectChains(), PartialEvaluation(),
+    SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
+    SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(),
+    FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(),
+    CompareRemainders(), InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
     LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
