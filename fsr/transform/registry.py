@@ -91,8 +91,8 @@ DETAILS: tuple[Action, ...] = (
     SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
     SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(),
     FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(),
-    CompareRemainders(), InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(),
-    LaunchBounds(), CompileFlags(),
+    CompareRemainders(), InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(),
+    Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
