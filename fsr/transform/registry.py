@@ -33,6 +33,7 @@ from fsr.transform.details.shared_tables import SharedTables
 from fsr.transform.details.sines_with_cosines import SinesWithCosines
 from fsr.transform.details.sorting_network import SortingNetwork
 from fsr.transform.details.specialised_values import SpecialisedValues
+from fsr.transform.details.strided_turns import StridedTurns
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.details.value_tables import ValueTables
 from fsr.transform.evaluated.action import PartialEvaluation
@@ -93,6 +94,12 @@ DETAILS: tuple[Action, ...] = (
     FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(),
     CompareRemainders(), InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(),
     Index32(), LaunchBounds(), CompileFlags(),
+    StridedTurns(), GuardInsertion(), SharedTables(), SharedLocals(), SelectChains(), PartialEvaluation(),
+    SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
+    SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(),
+    FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(),
+    CompareRemainders(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
+    CompileFlags(),
 )  # fmt: skip
 
 

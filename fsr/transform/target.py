@@ -173,6 +173,11 @@ class Target:
         text = self._limit(e, "high")
         return None if text is None else largest(self.contract, text)
 
+    def at_least(self, e: Expr, least: int) -> bool:
+        """Whether an expression's values, told as for :meth:`largest`, are never below a number."""
+        text = self._limit(e, "low")
+        return text is not None and always(self.contract, f"({text}) >= {least}")
+
     def declared_as(self, e: Expr) -> Expr:
         """What a variable that never changes was declared as, once; any other expression as it is."""
         if not isinstance(e, Name) or e.text in self.known.changed:
