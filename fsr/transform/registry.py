@@ -71,6 +71,7 @@ from fsr.transform.slices.action import StageSlices
 from fsr.transform.slices.stage_rows import StageRows
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
+from fsr.transform.swaps.action import SwapRows
 from fsr.transform.trees.action import ShuffleTrees
 from fsr.transform.turns.action import MoreBlocks
 from fsr.transform.vector.record import VectorizeRecord
@@ -99,7 +100,7 @@ DETAILS: tuple[Action, ...] = (
     SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(),
     FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(),
     CompareRemainders(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
-    CompileFlags(),
+    CompileFlags(), SwapRows(),
 )  # fmt: skip
 
 

@@ -170,12 +170,12 @@ class Target:
     def largest(self, e: Expr) -> int | None:
         """The largest value of an expression over the contract's sizes, or of what an input holds by the contract; None
         when it cannot be told."""
-        text = self._limit(e, "high")
+        text = self.limit(e, "high")
         return None if text is None else largest(self.contract, text)
 
     def at_least(self, e: Expr, least: int) -> bool:
         """Whether an expression's values, told as for :meth:`largest`, are never below a number."""
-        text = self._limit(e, "low")
+        text = self.limit(e, "low")
         return text is not None and always(self.contract, f"({text}) >= {least}")
 
     def declared_as(self, e: Expr) -> Expr:
@@ -185,7 +185,7 @@ class Target:
         own = [s for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.name == e.text]
         return own[0].init or e if len(own) == 1 else e
 
-    def _limit(self, e: Expr, side: str) -> str | None:
+    def limit(self, e: Expr, side: str) -> str | None:
         """The size expression that the values of an expression reach at most ('high') or at least ('low'): of sizes, of
         what is read, and of sums and differences of these."""
         text = self.size_text(e)
@@ -194,15 +194,15 @@ class Target:
         match e:
             case Name():
                 value = self.declared_as(e)
-                return None if value == e else self._limit(value, side)
+                return None if value == e else self.limit(value, side)
             case Cast(operand=operand):
-                return self._limit(operand, side)
+                return self.limit(operand, side)
             case Index():
                 found = self.argument(base_name(e) or "")
                 return getattr(found.constraints, side) if found is not None and found.role is Role.IN else None
             case Binary("+" | "-" as op, left, right):
                 other = {"high": "low", "low": "high"}[side] if op == "-" else side
-                a, b = self._limit(left, side), self._limit(right, other)
+                a, b = self.limit(left, side), self.limit(right, other)
                 return None if a is None or b is None else f"(({a}) {op} ({b}))"
         return None
 

@@ -94,12 +94,13 @@ def _strided(target: Target) -> tuple[Block, int]:
     body, count = unshadowed(target.kernel.body, (p.name for p in target.kernel.params)), 0
     while True:
         target = replace(target, kernel=replace(target.kernel, body=body))
-        found = next(((loop, new) for loop in loops(body) if (new := _Turns(target, loop).strided()) is not None), None)
-        if found is None:
+        made = ((loop, _Turns(target, loop).strided()) for loop in loops(body))
+        loop, found = next(((loop, new) for loop, new in made if new is not None), (None, None))
+        if loop is None or found is None:
             return body, count
-        loop, (lead, new) = found
-        if lead is not None:
-            around = _outermost(body, loop, names_in(lead.init or new.start))
+        lead, new = found
+        if lead is not None and lead.init is not None:
+            around = _outermost(body, loop, names_in(lead.init))
             body = replace_stmt(body, around, (lead, around))
         body, count = replace_stmt(body, loop, (new,)), count + 1
 
