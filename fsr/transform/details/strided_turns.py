@@ -151,7 +151,7 @@ class _Turns:
         loop = self.loop
         if integer(loop.step) not in (1, -1) or loop.relation == "!=" or loop.var in self.changing:
             return None
-        if not self.kind[0] or not (self._goes_up or self.kind[1]):
+        if not self.kind[0] or not self._is_compared_as_written():
             return None
         if contains_barrier(loop.body) or contains_warp_wide(loop.body):
             return None  # lanes would meet others there
@@ -159,6 +159,13 @@ class _Turns:
             return None
         found = self._found(loop.body, {})
         return None if found is None else self._written(found)
+
+    def _is_compared_as_written(self) -> bool:
+        """Whether the variable and the end are compared as the numbers that they are."""
+        end = self._type(self.loop.bound)
+        if self.kind[1] and end is not None and (end[1] or end[0] < self.kind[0]):
+            return True
+        return self._goes_up and all(map(self._is_natural, (self.loop.start, self.loop.bound)))
 
     # ------------------------------------------------------------ which turns do anything
 
@@ -253,7 +260,9 @@ class _Turns:
         target, loop = self.target, self.loop
         if loop.var in names_in(stride) or not all(self._stays(e) and self._is_number(e) for e in (value, stride)):
             return False
-        by = target.poly(stride).value
+        by, kind = target.poly(stride).value, self._type(stride)
+        if self.kind[0] > 4 and (kind is None or not kind[1]):
+            return False  # what is added to the start would be wide before it wraps around
         if not (self._is_divided_exactly(value, stride) if by is None or by & (by - 1) else by > 1):
             return False
         most, timed = self._most(stride), target.timed(stride)
@@ -269,8 +278,7 @@ class _Turns:
         of, by = self._type(value), self._type(stride)
         if of is None or by is None or by[0] > self.kind[0]:
             return False
-        least = self._least(self.loop.start)
-        positive = self._goes_up and (not self.kind[1] or (least is not None and least >= 0))
+        positive = self._goes_up and self._is_natural(self.loop.start)
         return (of[1] and (by[1] or by[0] < of[0])) or (positive and value == Name(self.loop.var))
 
     def _is_number(self, e: Expr) -> bool:
@@ -303,6 +311,10 @@ class _Turns:
         value = self.target.poly(e).value
         return value if value is not None else 0 if Limits(self.target, self.limit).of(e) is not None else None
 
+    def _is_natural(self, e: Expr) -> bool:
+        least = self._least(e)
+        return least is not None and least >= 0
+
     def _type(self, e: Expr) -> tuple[int, bool] | None:
         """Bytes of an integer as C computes it, and whether it has a sign; None where that is not told, and where
         something without a sign that may have wrapped around becomes wider."""
@@ -320,7 +332,7 @@ class _Turns:
                 return kind if inner is not None and kind is not None and _keeps(inner, kind, operand) else None
             case Unary("-" | "+", operand):
                 return self._type(operand)
-            case Binary("+" | "-" | "*" | "/" | "%", left, right):
+            case Binary("+" | "-" | "*" | "/" | "%", left, right) | Ternary(_, left, right) | Call(_, (left, right)):
                 one, two = self._type(left), self._type(right)
                 if one is None or two is None:
                     return None
@@ -341,7 +353,8 @@ class _Turns:
     def _written(self, found: _Found) -> tuple[Declare | None, Stmt]:
         """The loop from the first multiple on, in strides."""
         loop, stride, up = self.loop, found.stride, self._goes_up
-        first = map_expr(substitute(found.value, {loop.var: loop.start}), _without_zero)
+        begin = loop.start if self._type(loop.start) == self.kind else Cast(loop.type or "", loop.start)
+        first = map_expr(substitute(found.value, {loop.var: begin}), _without_zero)
         new = replace(loop, step=stride if up else Unary("-", stride), body=found.body)
         if self.target.poly(first).value == 0:
             return None, new

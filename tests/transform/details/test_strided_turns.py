@@ -103,6 +103,10 @@ MADE = {
     "a stride that is read": (
         "int p = by[i]; for (int k = 0; k < m; k++) { if ((i + k) % p == 0) sum = sum * 0.5f + w[k]; }", "k += p",
     ),
+    "a wide number that starts as a narrow one": (
+        "int a = any[i]; " + WHOLE.replace("int k = 0", "long long k = a").replace("int t =", "long long t ="),
+        "(long long)a",
+    ),
     "that ends early": (WHOLE.replace("sum =", "if (sum > 9.0f) break; sum ="), "k += s"),
 }  # fmt: skip
 
@@ -134,7 +138,6 @@ LEFT = {
     "the end is not limited": ("k < m", "k < any[0]"),
     "something happens before": ("int t =", "sum += 1.0f; int t ="),
     "something is called before": ("int t =", "float z = atomicAdd(&y[i], 1.0f); int t ="),
-    "something happens behind": ("w[k]; }", "w[k]; sum += 1.0f; }"),
     "it ends there": ("continue; int q", "break; int q"),
     "another remainder": ("!= 0", "!= 1"),
     "the opposite": ("!= 0", "== 0"),
@@ -142,7 +145,9 @@ LEFT = {
     "two a turn": ("pad - k", "pad - 2 * k"),
     "a number that wraps around": ("int t =", "unsigned t ="),
     "a stride without a sign": ("t % s", "t % (unsigned)s"),
-    "a number below zero, a stride without a sign": ("t = i + pad - k; if (t %", "t = 0; if (k % (unsigned)"),
+    "a start that wraps around": ("int k = 0", "unsigned k = any[0]"),
+    "an end that is compared without a sign": ("int k = 0; k < m", "int k = any[0]; k < (unsigned)m"),
+    "an end below zero without a sign": ("int k = 0; k < m; k++", "int k = m - 1; k >= 0u; k--"),
     "one that wrapped around in 64 bits": ("int t = i + pad - k", "long long t = (unsigned)i + pad - k"),
     "through memory": ("i + pad - k", "any[k] - k"),
     "lanes that meet": ("sum =", "__syncwarp(); sum ="),
@@ -151,16 +156,24 @@ LEFT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", LEFT)
+OTHERS = {
+    "something happens behind": (
+        WHOLE.replace("if (t % s != 0) continue;", "if (t % s == 0) {").replace("w[k]; }", "w[k]; } }"),
+        "w[k]; }", "w[k]; } sum += 1.0f;",
+    ),
+    "a number below zero, a stride without a sign": (
+        WHOLE.replace("t % s", "k % (unsigned)s"), "int k = 0", "int k = -3",
+    ),
+    "a stride without a sign, a wide number": (
+        WHOLE.replace("t % s", "t % (unsigned)s").replace("int t", "long long t"), "int k", "long long k",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [*LEFT, *OTHERS])
 def test_what_cannot_be_told_stays(name: str, subject_from) -> None:
-    old, new = LEFT[name]
-    body = WHOLE
-    if name == "something happens behind":
-        body = WHOLE.replace("if (t % s != 0) continue; ", "if (t % s == 0) { ").replace("w[k]; }", "w[k]; } }")
-        new = "w[k]; } sum += 1.0f;"
+    body, old, new = OTHERS[name] if name in OTHERS else (WHOLE, *LEFT[name])
     assert old in body
-    if name.startswith("a number below"):
-        old, new, body = "k = 0", "k = -3", body.replace(old, new)
     behind = " sum += k;" if "used behind" in name else ""
     assert list(ACTION.moves(subject_from(kernel(body))))
     assert not list(ACTION.moves(subject_from(kernel(body.replace(old, new, 1) + behind))))
