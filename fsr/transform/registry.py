@@ -89,18 +89,12 @@ STRUCTURAL: tuple[Action, ...] = (
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
     MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(),
-    GuardInsertion(), SharedTables(), ValueTables(), SharedLocals(), SelectChains(), PartialEvaluation(),
-    SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
-    SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(),
-    FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(),
-    CompareRemainders(), InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(),
-    Index32(), LaunchBounds(), CompileFlags(),
-    StridedTurns(), GuardInsertion(), SharedTables(), SharedLocals(), SelectChains(), PartialEvaluation(),
-    SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(),
-    SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(),
-    FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(),
-    CompareRemainders(), Reciprocal(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(),
-    CompileFlags(), SwapRows(),
+    StridedTurns(), SwapRows(), GuardInsertion(), SharedTables(), ValueTables(), SharedLocals(), SelectChains(),
+    PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(),
+    RegisterPromotion(), SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(),
+    BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(),
+    SinesWithCosines(), CompareRemainders(), InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(),
+    Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 
