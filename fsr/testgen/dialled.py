@@ -14,7 +14,7 @@ from fsr.testgen.cases import new_case, stream
 from fsr.testgen.fitting import clip, fit
 from fsr.testgen.values import ALL_DRAWN, SOME_SPECIAL, special_turn
 
-MANY = 64
+MANY = 32
 ELEMENTS = 1 << 16
 FAMILIES = ("uniform", "normal")
 

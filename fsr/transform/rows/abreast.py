@@ -25,8 +25,8 @@ from fsr.transform.rows.row_kernel import RowKernel, fresh
 from fsr.transform.rows.share import Group, helpers_of, shared_out
 from fsr.transform.rows.units import crossing, flatten
 
-WAYS = ((32, 8), (32, 32), (8, 32), (16, 16), (32, 4))  # rows, and threads a row
-GAIN = 4.0
+WAYS = ((8, 32), (16, 16), (32, 32), (8, 64), (32, 8))  # rows, and threads a row
+GAIN = 1.5  # neighbouring blocks find much of a sector in the L2 cache anyway
 _SHARE = 0.3  # of the elements that are read: the others may be those of a vector that all rows share
 
 
