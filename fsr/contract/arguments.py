@@ -64,7 +64,7 @@ def arguments_of(
         if taken is not None and is_structure(taken) and "dtype" not in (table.get(name) or {}):
             kernel = next(one for one in signatures.values() if taken in one.params)
             raise refused(kernel.kernel, taken, top.raw.where("args", name), why=kernel.why_whole(taken.name))
-    size_names = {s.name for s in sizes}
+    size_names = {s.name for s in sizes} | top.table("sizes").keys()
     return tuple(_arg(top, name, table.get(name), known.get(name), size_names, seen) for name in names)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fsr.contract.arguments import arguments_of
+from fsr.contract.derived import derived_sizes, is_derived
 from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.launches import plan_of
 from fsr.contract.model import Argument, Contract, Size, Tolerance
@@ -37,6 +38,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     top.only(TOP_KEYS)
     main, signatures = _signatures(top, file, entry)
     sizes = _sizes(top)
+    derived_sizes(raw)  # what is wrong with one is told where it stands
     symbols = symbols_of(file, list(signatures))
     params = {p.name for one in signatures.values() for p in one.params}
     args = (
@@ -138,19 +140,13 @@ def _signatures(top: Fields, file: KernelFile, entry: str | None) -> tuple[str, 
 
 
 def _sizes(top: Fields) -> tuple[Size, ...]:
-    return tuple(_size(top, name, value) for name, value in top.table("sizes").items())
+    found = top.table("sizes").items()
+    return tuple(_size(top, name, value) for name, value in found if not is_derived(value))
 
 
 def _size(top: Fields, name: str, value: Any) -> Size:
     if isinstance(value, int) and not isinstance(value, bool):
         value = {"min": value, "max": value}
-    if isinstance(value, str) and set(re.findall(r"[A-Za-z_]\w*", value)) & top.table("sizes").keys():
-        raise Fields(top.raw, {}, "sizes", name).bad(
-            f"the size {name} is {value!r}, told by other sizes",
-            "sizes are what callers choose: a number, or {min = 1, max = 1024, timed = 1024}",
-            fix=f'leave it out of [sizes]; as an argument of the kernel: {name} = {{value = "{value}"}} in [args], and '
-            "elsewhere the expression itself",
-        )
     fields = Fields(top.raw, value, "sizes", name)
     if not re.fullmatch(r"[A-Za-z_]\w*", name):
         raise fields.bad(

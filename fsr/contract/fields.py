@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fsr.contract.derived import written_out
 from fsr.contract.model import Constraints
 from fsr.contract.read import RawContract
 from fsr.errors import ContractError
@@ -124,7 +125,7 @@ class Fields:
                 *keys,
                 fix='write a number without quotes, or in quotes what it is made of: "4 * n"',
             )
-        text = repr(value) if isinstance(value, float) else str(value)
+        text = repr(value) if isinstance(value, float) else written_out(self.raw, str(value))
         self.checked(text, *keys, floating=floating)
         return text
 

@@ -112,7 +112,7 @@ WRONG = [
     ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {min = 9, max = 1, timed = 5}", "goes from 9 to 1", 4),
     ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {max = 10, timed = 11}", "timed at 11", 4),
     ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {min = 0}", "neither max nor timed", 4),
-    ("n = {min = 0, max = 1000, timed = [100, 1000]}", 'n = "many"', "a table", 4),
+    ("n = {min = 0, max = 1000, timed = [100, 1000]}", 'n = "many"', "a range, {min = 1, max = 1024}", 4),
     ("n = {min = 0, max = 1000, timed = [100, 1000]}", "n = {max = -1}", "max is -1", 4),
     ("n = {min = 0, max = 1000, timed = [100, 1000]}", 'n = {max = 8, timed = "8"}', "timed is '8'", 4),
     ("n = {min = 0, max = 1000, timed = [100, 1000]}", "m-n = 3", "is no identifier", 4),
@@ -333,10 +333,36 @@ def test_structures_of_several_types_need_a_dtype():
         load_contract(block(GOOD.replace('["n"]}', '["n", 2]}', 1), kernel))
 
 
-def test_a_size_that_others_tell_is_no_size():
-    with pytest.raises(ContractError, match="told by other sizes") as caught:
-        load_contract(block(GOOD.replace("[args]", 'm = "2 * n"\n[args]')))
-    assert 'm = {value = "2 * n"} in [args]' in caught.value.fix
+def test_a_size_that_others_tell_stands_for_what_it_is_made_of():
+    text = GOOD.replace("[args]", 'half = "m // 2"\nm = "2 * n"\n[args]').replace(
+        'shape = ["n"]', 'shape = ["half + m"]', 1
+    )
+    contract = load_contract(block(text))
+    assert [size.name for size in contract.sizes] == ["n"]
+    shapes = [argument.shape for argument in contract.buffers()]
+    assert ("((2 * n) // 2) + (2 * n)",) in shapes or ("(((2 * n)) // 2) + (2 * n)",) in shapes
+
+
+def test_a_parameter_with_the_name_of_such_a_size_holds_it():
+    text = GOOD.replace("n = {min", 'n = "4 * q"\nq = {min')
+    contract = load_contract(block(text))
+    assert [size.name for size in contract.sizes] == ["q"]
+    assert contract.argument("n").value == "(4 * q)"
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ('m = "2 * k"', "the size m is '2 \\* k', of k"),
+        ('m = "2 * m"', "the size m is '2 \\* m', of m"),
+        ('m = "l"\nl = "m"', "of l"),
+        ('m = "2 n"', "does not parse"),
+    ],
+)
+def test_a_size_made_of_what_is_no_size_is_refused(stated, told):
+    with pytest.raises(ContractError, match=told) as caught:
+        load_contract(block(GOOD.replace("[args]", f"{stated}\n[args]")))
+    assert ":" in str(caught.value.where)
 
 
 def test_a_fixed_size_and_minimal_sizes():
