@@ -23,6 +23,7 @@ from fsr.errors import ContractError
 from fsr.files import Unreadable, read_file
 
 _OPEN = re.compile(r"^[ \t]*//[ \t]*///[ \t]*fsr[ \t]*\r?$")
+_NEARLY = re.compile(r"^[ \t]*(//[ \t]*/{1,2}|/\*+|/{3,})[ \t]*fsr[ \t]*\r?$")
 _CLOSE = re.compile(r"^[ \t]*//[ \t]*///[ \t]*\r?$")
 _COMMENT = re.compile(r"^[ \t]*//[ ]?")
 _HEADER = re.compile(r"^\s*(\[\[?)\s*([^\]]+?)\s*\]\]?\s*(#.*)?$")
@@ -118,6 +119,12 @@ def _block(path: Path, text: str) -> tuple[str, int] | None:
     lines = text.split("\n")
     starts = [i for i, line in enumerate(lines) if _OPEN.match(line)]
     if not starts:
+        near = next((i for i, line in enumerate(lines) if _NEARLY.match(line)), None)
+        if near is not None:
+            raise ContractError(
+                f"the line {lines[near].strip()!r} opens no contract", expected="the line `// /// fsr`",
+                where=f"{path}:{near + 1}", fix="write it so, and `// ///` behind the contract",
+            )  # fmt: skip
         return None
     found = block_range(text)
     if found is None:

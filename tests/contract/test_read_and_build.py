@@ -372,6 +372,14 @@ def test_a_fixed_size_and_minimal_sizes():
     assert (contract.sizes[0].minimum, contract.sizes[0].maximum) == (1, 77)
 
 
+@pytest.mark.parametrize("mark", ["/// fsr", "//// fsr", "// // fsr", "/* fsr"])
+def test_a_mark_that_is_nearly_one_is_told(mark):
+    file = KernelFile.from_text(f"{mark}\n// entry = 'k'\n// ///\n" + KERNEL, "k.cu")
+    with pytest.raises(ContractError, match="opens no contract") as caught:
+        load_contract(file)
+    assert str(caught.value.where).endswith("k.cu:1")
+
+
 def test_marks_of_the_block():
     open_only = KernelFile.from_text("// /// fsr\n// entry = 'k'\n" + KERNEL, "k.cu")
     with pytest.raises(ContractError, match="never closed") as caught:
