@@ -108,26 +108,6 @@ __device__ __forceinline__ T fsr_block_{name}(T value)
 """
 
 
-_ABREAST = """\
-// {words} over the threads of a block that stand a multiple of ROWS apart; every one of them gets the result.
-template <int ROWS, int THREADS, typename T>
-__device__ __forceinline__ T fsr_abreast_{name}(T value)
-{{
-    __shared__ T partial[THREADS];
-    __syncthreads();  // the results of an earlier call have been read
-    partial[threadIdx.x] = value;
-    __syncthreads();
-    value = partial[threadIdx.x % ROWS];
-#pragma unroll
-    for (int at = ROWS; at < THREADS; at += ROWS) {{
-        const T a = value;
-        const T b = partial[at + threadIdx.x % ROWS];
-        value = {combine};
-    }}
-    return value;
-}}
-"""
-
 _WARP_AT = """\
 // {words} over the 32 lanes of a warp and the first of its places; every lane gets both.
 template <typename T, typename I>
@@ -298,9 +278,10 @@ _SOONER = {"first": "<", "last": ">"}
 def helper_text(name: str) -> str:
     """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_neighbours' (which needs
     'fsr_pack'), 'fsr_load_slices', 'fsr_store_slices' (which need 'fsr_pack' and 'fsr_aligned'), 'fsr_load_rows',
-    'fsr_store_rows', 'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>', 'fsr_abreast_<operator>';
-    with '_at' behind 'greatest' and 'least', of a warp or a block, those that keep the place too, and of lanes, with
-    'first_' or 'last_' before these, those that tell which lane has it.
+    'fsr_store_rows',
+    'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of
+    a warp or a block, those that keep the place too, and of lanes, with 'first_' or 'last_' before these, those that
+    tell which lane has it.
 
     Raises KeyError for another name.
     """
@@ -316,7 +297,7 @@ def helper_text(name: str) -> str:
         words, better = OPERATORS[plain].words, _BETTER[plain]
         return {"warp": _WARP_AT, "block": _BLOCK_AT}[level].format(name=plain, words=words, better=better)
     op = OPERATORS[operator]
-    template = {"lanes": _LANES, "warp": _WARP, "block": _BLOCK, "abreast": _ABREAST}[level]
+    template = {"lanes": _LANES, "warp": _WARP, "block": _BLOCK}[level]
     return template.format(name=op.name, words=op.words, combine=op.combine)
 
 

@@ -62,7 +62,6 @@ from fsr.transform.one_launch import OneLaunch
 from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
-from fsr.transform.rows.abreast import RowsAbreast
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.sections.action import ShareSection
@@ -80,7 +79,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
-    ROW_PER_WARP, ROW_PER_BLOCK, RowsAbreast(), REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
+    ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), DealThreads(), Delinearize(), SpreadLoop(),
     SegmentMarch(), MoreBlocks(), ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(),
     BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(), SplitOutputs(),

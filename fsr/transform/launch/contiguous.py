@@ -32,12 +32,6 @@ def contiguous(target: Target) -> dict[str, int]:
     return found
 
 
-def share_along(target: Target, id_: str) -> float:
-    """The share of all elements that are indexed which lie along an id; see :func:`contiguous`."""
-    every = sum(elements for _, elements in _indices(target))
-    return contiguous(target).get(id_, 0) / max(every, 1)
-
-
 def nearest(target: Target, ids: Sequence[str]) -> str:
     """Of some ids the one whose neighbours lie nearest in buffers, by as many elements as these have: its step divides
     the other's, in elements or in records of several. The first where nothing tells."""

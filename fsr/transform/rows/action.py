@@ -64,11 +64,11 @@ class RowsToGroups:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Group sizes times ways to cache a row; caching only where the row is read twice and fits."""
         for kernel in subject.kernels.values():
-            rows = rows_of(subject, kernel)
-            if rows is None or not fits(rows, subject):
+            rows = _rows(subject, kernel)
+            if rows is None or not _fits(rows, subject):
                 continue
             longest = _longest(rows)
-            for threads in () if all_short(rows) else self._blocks(rows, subject.keep_launch):
+            for threads in () if _all_short(rows) else self._blocks(rows, subject.keep_launch):
                 if longest is not None and not self.warp and threads > IDLE * longest:
                     continue
                 yield from self._of_threads(rows, threads, subject.keep_launch)
@@ -105,7 +105,7 @@ class RowsToGroups:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with the kernel's rows shared out to groups."""
-        rows = rows_of(subject, subject.kernels[move.region])
+        rows = _rows(subject, subject.kernels[move.region])
         assert rows is not None
         threads, width, cache = int(move.param("threads")), int(move.param("width")), str(move.param("cache"))
         group = _group(rows, threads, self.warp, int(dict(move.params).get("lanes", WARP)))
@@ -127,7 +127,7 @@ class RowsToGroups:
             candidate = replace(
                 candidate,
                 plan=with_launch(
-                    candidate.plan, rows.target.position, lambda one: regridded(one, blocks, threads, shared_bytes)
+                    candidate.plan, rows.target.position, lambda one: _regrid(one, blocks, threads, shared_bytes)
                 ),
             )
         source = replace_kernel(
@@ -136,7 +136,7 @@ class RowsToGroups:
         return replace(candidate, source=source, actions=(*candidate.actions, move.name))
 
 
-def rows_of(subject: Subject, kernel: KernelForm) -> RowKernel | None:
+def _rows(subject: Subject, kernel: KernelForm) -> RowKernel | None:
     """The kernel as one row a thread: as written, or lifted from one row a block."""
     return subject.once(("rows", kernel.name), lambda: row_kernel(subject, kernel) or block_row_kernel(subject, kernel))
 
@@ -166,7 +166,7 @@ def _ways(rows: RowKernel) -> list[tuple[int, str]]:
     return [*packed, (1, "register"), (1, "none")]
 
 
-def regridded(launch: Launch, blocks: str, threads: int, shared_bytes: str) -> Launch:
+def _regrid(launch: Launch, blocks: str, threads: int, shared_bytes: str) -> Launch:
     _, y, z = launch.grid
     return replace(launch, grid=(blocks, y, z), block=(str(threads), "1", "1"), shared_bytes=shared_bytes)
 
@@ -175,7 +175,7 @@ def _group(rows: RowKernel, threads: int, warp: bool, lanes: int = WARP) -> Grou
     return Group(lanes if warp else threads, threads, fresh("lane", rows.target.kernel))
 
 
-def fits(rows: RowKernel, subject: Subject) -> bool:
+def _fits(rows: RowKernel, subject: Subject) -> bool:
     """Whether row numbers and strided loop variables stay within 32 bits, and the grid within its limit."""
     blocks = largest(subject.contract, rows.rows)
     if blocks is None or blocks > INT_LIMIT - 1024:
@@ -196,7 +196,7 @@ def _longest(rows: RowKernel) -> int | None:
     return max((n for n in lengths if n is not None), default=None) if None not in lengths else None
 
 
-def all_short(rows: RowKernel) -> bool:
+def _all_short(rows: RowKernel) -> bool:
     """Whether no loop is long enough to share at the sizes that are timed."""
     lengths = [rows.target.timed(u.loop.loop.bound) for u in flatten(rows.units) if u.loop is not None]
     return all(length is not None and length < SHORTEST for length in lengths)
