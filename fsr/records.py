@@ -380,3 +380,8 @@ class Outcome:
     features: Features = field(default_factory=Features)
     evidence: Mapping[str, Json] = field(default_factory=dict)
     seconds: float = 0.0
+
+    @property
+    def slower_elsewhere(self) -> bool:
+        """Whether it was refused, by a glance or by promotion, for being faster at the timed sizes only."""
+        return self.status >= Status.SLOW and self.evidence.get("kind") == SLOWER_ELSEWHERE

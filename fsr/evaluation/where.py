@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fsr.contract.model import Contract
-from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, speedup_at
+from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, held_out_sizes, speedup_at
 from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.spec import WhereRequest
 from fsr.expressions import evaluate
@@ -66,18 +66,12 @@ def where_task(request: WhereRequest) -> Outcome:
     times bear out. Fatal DeviceFaults escape."""
     session, started = session_of(request.spec), time.monotonic()
     times = Times([*session.contract.timed_sizes()])
-    held_out = list(request.held_out) or _beside(session, request)
-    for found in held_out:
+    for found in request.held_out or held_out_sizes(session, request.candidate, request.binaries):
         times.note(found)
     condition = _borne_out(session, request, times, started + request.budget_s)
     evidence: dict[str, Json] = {"where": condition.text, "at": list(times.told)} if condition is not None else {}
     status = Status.SLOW if condition is None else Status.CORRECT
     return Outcome(status, "promotion", evidence=evidence, seconds=time.monotonic() - started)
-
-
-def _beside(session: Session, request: WhereRequest) -> list[dict[str, Json]]:
-    cases = case_lists.held_out_timed_cases(session.contract, session.spec.seed)
-    return [speedup_at(session, request.candidate, request.binaries, case) for case in cases]
 
 
 def _borne_out(session: Session, request: WhereRequest, times: Times, until: float) -> Condition | None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import cast
 
 from fsr.evaluation.spec import Binaries, WhereRequest
 from fsr.identity import to_json
-from fsr.records import SLOWER_ELSEWHERE, Json, Outcome, Status
+from fsr.records import Json, Outcome, Status
 from fsr.runs.context import RunContext
 from fsr.runs.resuming import asked
 from fsr.search.proposal import Trial
@@ -18,23 +19,13 @@ WHERE_S, WHERE_TIMEOUT_S = 4.0, 60.0
 WORTH = 1.05  # times as fast as one that is faster everywhere
 
 
-def slower_elsewhere(outcome: Outcome) -> bool:
-    """Whether a candidate was refused, by a glance or by promotion, for being faster at the timed sizes only."""
-    return outcome.evidence.get("kind") == SLOWER_ELSEWHERE and outcome.status >= Status.SLOW
-
-
 def glanced_at(refinement: Refinement) -> Trial | None:
     """The fastest of those that the search gave up as slower at other sizes, if it is clearly faster than all that are
     right."""
-    found = [t for t in refinement.trials if slower_elsewhere(t.outcome) and t.outcome.timing is not None]
     best = min((t.time_ns for t in refinement.trials if t.time_ns is not None), default=None)
-    fastest = min(found, key=_time_ns, default=None)
-    return fastest if fastest is not None and best is not None and _time_ns(fastest) * WORTH < best else None
-
-
-def _time_ns(trial: Trial) -> float:
-    assert trial.outcome.timing is not None
-    return trial.outcome.timing.median_ns
+    found = [(t.measured_ns, t) for t in refinement.trials if t.outcome.slower_elsewhere and t.measured_ns is not None]
+    own, fastest = min(found, key=itemgetter(0), default=(0.0, None))
+    return fastest if best is not None and own * WORTH < best else None
 
 
 def used_where_faster(

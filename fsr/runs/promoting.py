@@ -22,7 +22,7 @@ from fsr.identity import to_json
 from fsr.records import Json, Outcome, Status, VerdictKind
 from fsr.runs.adequacy import Adequacy, Beside
 from fsr.runs.awaiting import completed
-from fsr.runs.by_size import WORTH, glanced_at, slower_elsewhere, used_where_faster
+from fsr.runs.by_size import WORTH, glanced_at, used_where_faster
 from fsr.runs.context import RunContext
 from fsr.runs.engine import CLEARLY, COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, outcome_of, settle
 from fsr.runs.enriching import Enricher
@@ -106,7 +106,7 @@ class Promoter:
         if outcome.status < Status.SLOW:
             self.on_failure(trial.proposal.hash, outcome)
         self.refinement.demote(trial.proposal.id, demoted(outcome))
-        if slower_elsewhere(outcome):
+        if outcome.slower_elsewhere:
             self._split_by_size(trial, outcome)
         state.best = self.refinement.archive.best
         # A prediction does not vary: all that are slower are ambiguous too.
@@ -134,7 +134,7 @@ class Promoter:
         if self.refinement.space.rules.keep_launch:
             return
         binaries, other, baseline = self._built(trial.proposal), self._next(), self.refinement.trials[0].time_ns
-        time_ns = None if trial.outcome.timing is None else trial.outcome.timing.median_ns
+        time_ns = trial.measured_ns
         if not isinstance(binaries, Binaries) or time_ns is None or baseline is None or time_ns * WORTH > baseline:
             return
         rival = other if other is not None and not self._refusals.suspect(other) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fsr.records import SLOWER_ELSEWHERE, Outcome, Status
+from fsr.records import Outcome, Status
 from fsr.search.proposal import Trial
 
 _FLAGS = "compile-flags@"
@@ -20,7 +20,7 @@ class Refusals:
     def note(self, trial: Trial, outcome: Outcome) -> None:
         """A candidate was refused: wrong; or slower at other sizes, which its first move is to blame for, unless it has
         flags of the compiler: these act on what runs at other sizes too, where the original was left as it is."""
-        if outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
+        if outcome.slower_elsewhere:
             self._blame("slower", trial, frozenset(move for move in _later(trial) if move.startswith(_FLAGS)))
         if outcome.status < Status.SLOW:
             self._blame("wrong", trial, _later(trial))

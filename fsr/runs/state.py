@@ -63,7 +63,7 @@ class RunState:
     def count(self, outcome: Outcome) -> None:
         """Note a told candidate."""
         self.told += 1
-        beside = outcome.status is Status.SLOW and outcome.evidence.get("kind") == SLOWER_ELSEWHERE
+        beside = outcome.status is Status.SLOW and outcome.slower_elsewhere
         self.statuses[SLOWER_ELSEWHERE if beside else outcome.status.name.lower()] += 1
         self._count_unstated(outcome)
 

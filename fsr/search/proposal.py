@@ -51,8 +51,12 @@ class Trial:
     def time_ns(self) -> float | None:
         """The time of a candidate that is right so far as it was tested; None when it failed or was cut short as
         clearly slower."""
-        usable = self.outcome.status >= Status.SCREENED and self.outcome.timing is not None
-        return self.outcome.timing.median_ns if usable and self.outcome.timing else None
+        return self.measured_ns if self.outcome.status >= Status.SCREENED else None
+
+    @property
+    def measured_ns(self) -> float | None:
+        """The time of any that was timed, whatever became of it."""
+        return None if self.outcome.timing is None else self.outcome.timing.median_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
-"""Declarations that hide others of their name, as ones of a name of their own."""
+"""Declarations by one name: those that hide others as ones of a name of their own, and those that are alone."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from fsr.source.form import Declare, For, Name, Stmt
 from fsr.source.mapping import substitute, with_blocks
-from fsr.source.walk import Block, contains_opaque, fresh, identifiers
+from fsr.source.walk import Block, contains_opaque, fresh, identifiers, variables, walk_stmts
 
 
 def unshadowed(body: Block, outside: Iterable[str]) -> Block:
@@ -16,6 +17,12 @@ def unshadowed(body: Block, outside: Iterable[str]) -> Block:
         return body
     visible = set(outside)
     return _block(body, visible, visible | identifiers(body))
+
+
+def declared_once(stmts: Block) -> dict[str, Declare]:
+    """The declarations of variables that are the only ones of their name, loops' own among the others."""
+    times = Counter(variables(stmts))
+    return {s.name: s for s in walk_stmts(stmts) if isinstance(s, Declare) and times[s.name] == 1}
 
 
 def _block(body: Block, visible: set[str], taken: set[str]) -> Block:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fsr.contract.model import Contract
-from fsr.hardware.dtypes import doubled, float_limits, is_float
+from fsr.hardware.dtypes import doubled, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role
 from fsr.testgen.bounds import element_bounds
 from fsr.testgen.chunks import in_chunks
@@ -331,7 +331,8 @@ def moved_arrays(contract: Contract, case: Case, data: CaseData, number: int, st
 
 def noisy_step(contract: Contract) -> float:
     """The relative change of inputs from one noisy run to the next."""
-    narrow = any(a.dtype.startswith(("float", "bfloat")) and a.dtype != "float64" for a in contract.args)
+    types = [numpy_dtype(a.dtype) for a in contract.args]
+    narrow = any(is_float(dtype) and dtype.itemsize < 8 for dtype in types)
     return NOISY_STEP if narrow else NOISY_DOUBLE_STEP
 
 

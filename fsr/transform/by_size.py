@@ -18,6 +18,7 @@ from fsr.source.conditionals import IF, directive_name
 from fsr.source.entry import function_name
 from fsr.source.items import CONTAINERS, Item, parse_items
 from fsr.source.tokens import renamed, tokenize
+from fsr.source.walk import fresh
 
 ACTION = "by-size"
 _IF = " if "  # in a grid
@@ -91,8 +92,7 @@ def _called(launch: Launch, names: dict[str, str], buffers: dict[str, str]) -> L
 
 
 def _free(name: str, taken: set[str]) -> str:
-    found = next(text for k in range(2, len(taken) + 3) if (text := f"{name}_{k}") not in taken)
-    taken.add(found)
+    taken.add(found := fresh(f"{name}_2", taken))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fsr.contract.model import Contract, Size
-from fsr.evaluation import where
+from fsr.evaluation import elsewhere, where
 from fsr.evaluation.spec import WhereRequest
 from fsr.evaluation.where import Condition, Times, conditions, probes, where_task
 from fsr.records import Case, Json, Plan, Status
@@ -72,7 +72,8 @@ def told(
         return {"sizes": dict(case.sizes), "speedup": ratio, "low": ratio, "high": ratio}
 
     monkeypatch.setattr(where, "session_of", lambda spec: SESSION)
-    monkeypatch.setattr(where, "speedup_at", speedup_at)
+    for module in (where, elsewhere):  # what it asks itself, and what it has asked beside the timed sizes
+        monkeypatch.setattr(module, "speedup_at", speedup_at)
     return where_task(WhereRequest(None, None, None)), looked  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from fsr.identity import to_json
-from fsr.records import SLOWER_ELSEWHERE, Candidate, Json, Status
+from fsr.records import Candidate, Json
 from fsr.search.experience import made_by, where
 from fsr.search.policy import LARGEST_GUESS, Belief, Policy, best_of, bottlenecks_of
 from fsr.search.prior import Prior
@@ -84,7 +84,7 @@ class Deterministic:
     def told(self, trial: Trial, parent: Trial | None) -> None:
         """Learn what the move gained over its parent."""
         self._told += trial.proposal.id in self._numbers
-        if trial.outcome.status is Status.SLOW and trial.outcome.evidence.get("kind") == SLOWER_ELSEWHERE:
+        if trial.outcome.slower_elsewhere:
             self._elsewhere.append(trial)
         move = self._own.pop(trial.proposal.id, None)
         if move is not None:
@@ -97,15 +97,14 @@ class Deterministic:
 
     def _split(self, view: View, trial: Trial) -> Suggestion | None:
         """One that is slower at other sizes as it is used at the timed ones alone, if it is clearly faster there."""
-        rules, timing = view.space.rules, trial.outcome.timing
+        rules, own = view.space.rules, trial.measured_ns
         best = view.elites[0].time_ns if view.elites else None
-        if rules.keep_launch or timing is None or best is None or timing.median_ns * WORTH_SPLITTING > best:
+        if rules.keep_launch or own is None or best is None or own * WORTH_SPLITTING > best:
             return None
         candidate = by_size(trial.proposal.candidate, view.baseline, rules.contract.at_timed_sizes())
         if candidate is None or view.known(candidate):
             return None
-        worth = -math.log(timing.median_ns)
-        return Suggestion(candidate, trial.proposal.id, candidate.actions[-1], BY_SIZE, worth=worth)
+        return Suggestion(candidate, trial.proposal.id, candidate.actions[-1], BY_SIZE, worth=-math.log(own))
 
     def _moves_at(self, view: View, trial: Trial) -> list[tuple[Action, Move]]:
         key = trial.proposal.id

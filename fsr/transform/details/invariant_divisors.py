@@ -39,6 +39,7 @@ from fsr.source.macros import Macro, macros
 from fsr.source.mapping import map_stmts, rewrite, with_blocks
 from fsr.source.parse import parse_device_functions
 from fsr.source.references import by_reference, given_by_reference
+from fsr.source.shadows import declared_once
 from fsr.source.walk import (
     BUILTINS,
     Block,
@@ -116,10 +117,9 @@ class Divisors:
         self._by_reference = by_reference(place.source)
         self._everywhere = {v.name for v in constant_variables(place.source)} - {p.name for p in place.form.params}
         self._loose = self._changed_otherwise()
-        once, changed = variables(body), names_assigned(body) | given_by_reference(body, self._by_reference)
-        own = (s for s in walk_stmts(body) if isinstance(s, Declare) and _keeps(s) and s.name not in changed)
-        self._inits = {s.name: s.init for s in own if once.count(s.name) == 1 and s.init is not None
-                       and s.name not in names_in(s.init)}  # fmt: skip
+        changed = names_assigned(body) | given_by_reference(body, self._by_reference)
+        own = ((name, s.init) for name, s in declared_once(body).items() if _keeps(s) and name not in changed)
+        self._inits = {name: init for name, init in own if init is not None and name not in names_in(init)}
 
     def body(self) -> Block:
         """The function's statements, with reciprocals before the first division that they serve."""

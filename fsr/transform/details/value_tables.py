@@ -7,7 +7,6 @@ and looks them up in shared memory: the results have the same bits.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -35,6 +34,7 @@ from fsr.source.form import (
     number,
 )
 from fsr.source.mapping import rewrite, with_parts
+from fsr.source.shadows import declared_once
 from fsr.source.walk import (
     BARRIER,
     Block,
@@ -45,14 +45,15 @@ from fsr.source.walk import (
     names_changed,
     names_in,
     subexprs,
+    variables,
     walk_expr,
     walk_stmts,
 )
+from fsr.transform.details.shared_tables import MOST_BYTES
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
 
-MOST_BYTES = 16384  # of all tables of a kernel
 MOST_TABLES = 4
 _GAIN = 2.5
 _BYTE, _WORD = 8, 32  # bits of what has few values, and of what these are computed in
@@ -123,6 +124,7 @@ def _along(x: Expr, y: Expr, z: Expr) -> Expr:
     return Binary("+", Binary("*", Binary("+", Binary("*", z, down), y), across), x)
 
 
+# By the block's own extents: the kernel stays right in blocks of any other shape.
 _THREAD = _along(*_dims("threadIdx"))
 _THREADS = Binary("*", Binary("*", *_dims("blockDim")[:2]), _dims("blockDim")[2])
 
@@ -148,14 +150,13 @@ class _Search:
         body = target.kernel.body
         self.kinds, self.aliases = kinds_of(target.kernel, target.source), target.aliases
         self.functions, self.changed = target.functions, names_changed(body)
-        declared = [s for s in walk_stmts(body) if isinstance(s, Declare)]
-        several = Counter([*(s.name for s in declared), *(s.var for s in walk_stmts(body) if isinstance(s, For))])
+        own = set(variables(body))
         params = (p.name for p in target.kernel.params if not p.is_pointer and "&" not in p.type)
-        self.fixed = {name for name in params if name not in self.changed and not several[name]}
+        self.fixed = {name for name in params if name not in self.changed | own}
         self.inits = {
-            s.name: s.init
-            for s in declared
-            if s.init is not None and not s.dims and several[s.name] == 1 and s.name not in self.changed
+            name: s.init
+            for name, s in declared_once(body).items()
+            if s.init is not None and not s.dims and name not in self.changed
         }
 
     def within(self, e: Expr) -> Iterator[_Found]:
