@@ -9,6 +9,7 @@ exp(a - max) is split: accumulators that are rescaled tile by tile come together
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -120,8 +121,8 @@ class Graph:
     # ------------------------------------------------------------ leaves
 
     def const(self, value: float, dtype: str) -> int:
-        """A literal."""
-        return self.make("const", value, dtype)
+        """A literal; what is no number is one and the same of it."""
+        return self.make("const", math.nan if value != value else value, dtype)
 
     def integer(self, value: int, dtype: str) -> int:
         """A whole number that may be a dimension or a size."""

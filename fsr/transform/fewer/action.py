@@ -188,7 +188,7 @@ def _along(target: Target, axis: str, partial: frozenset[str]) -> _Found | None:
     if (
         any(every.count(s.name) > 1 or s.dims or set("*&") & set(s.type) for s in handed)
         or not set(types) <= FOLDED
-        or (not handed and not parts.gathered)
+        or not (handed or parts.gathered or parts.counted)
     ):
         return None
     own = tuple(parts.points)
@@ -209,13 +209,16 @@ def _commutes(parts: Parts, leaves: tuple[_Leaf, ...]) -> bool:
     exact = parts.target.exact
     if exact and any(x.fold == "sum" and x.type in ("float", "double") for x in leaves):
         return False
-    values, before = parts.values.copied(), dict(parts.commutes.held)
+    values = parts.values.copied()
     for x in leaves:
         values[x.name] = Value("leaves", x.fold, x.type, positive=x.positive)
         values.types[x.name] = x.type
     for g in parts.gathered:
         values[g.total] = Value("leaves", g.fold, g.type)
     parts.commutes.added, parts.commutes.last = set(), False
+    before = dict(parts.commutes.held)
+    if not parts.commutes.hold(parts.counted, values):
+        return False
     told = {Name(g.any) for g in parts.gathered if g.any}  # where none, adding nothing would be as good
     end = map_stmts(tuple(parts.end), lambda s: s.then if isinstance(s, If) and s.test in told else s)
     passed = parts.commutes.passes(end, values) and bool(parts.commutes.added)

@@ -59,7 +59,8 @@ from fsr.transform.trees.threads import Threads
 @dataclass
 class Parts:
     """``lead`` is done once, ``points`` for each point, ``end`` by the block. ``own``: elements of shared memory that a
-    thread has for itself before the block meets, as variables with what they are stored to; ``partial``: see Commutes.
+    thread has for itself before the block meets, as variables with what they are stored to; ``counted``: shared memory
+    that points add to by one atomic function alone, and which; ``partial``: see Commutes.
     """
 
     target: Target
@@ -70,6 +71,7 @@ class Parts:
     end: list[Stmt] = field(default_factory=list)
     own: dict[str, tuple[Index, str]] = field(default_factory=dict)
     gathered: list[Gathered] = field(default_factory=list)
+    counted: dict[str, str] = field(default_factory=dict)
     ends_early: bool = False
 
     def __post_init__(self) -> None:
@@ -176,10 +178,11 @@ class Parts:
         if isinstance(s, Declare) and (s.init is not None or s.qualifiers) and self._is_for_all(s, rest):
             self.lead.append(s)
             return True
-        before = (list(self.points), dict(self.own), list(self.gathered))
-        made = self._with_own_elements((self._with_gathered(s),))
-        if made is None or self._shared_in(made) - self.tables or cooperate_in(self.target, made):
-            self.points, self.own, self.gathered = before
+        before = (list(self.points), dict(self.own), list(self.gathered), dict(self.counted))
+        adds = self._takes_counted(s)
+        made = self._with_own_elements((self._with_gathered(s),)) if adds else None
+        if made is None or self._shared_in(made) - self._of_all or cooperate_in(self.target, made):
+            self.points, self.own, self.gathered, self.counted = before
             return False
         if contains_return(made):
             self.ends_early = True
@@ -189,6 +192,35 @@ class Parts:
     def _shared_in(self, stmts: Block) -> frozenset[str]:
         """The names of the block's memory in statements."""
         return frozenset(n for n in names_mentioned(stmts) if self.values.get(n, _NONE).kind == "shared")
+
+    @property
+    def _of_all(self) -> frozenset[str]:
+        """Shared memory that points may use: what they read alone, and what they add to."""
+        return self.tables | frozenset(self.counted)
+
+    def _takes_counted(self, s: Stmt) -> bool:
+        """Find the shared memory that a statement adds to by one atomic function, without asking what it has; says
+        whether it does nothing else to what earlier ones add to."""
+        for name in self._shared_in((s,)) - self.tables:
+            added = [
+                (e.callee.text, sum(isinstance(x, Name) and x.text == name for x in walk_expr(e.args[0])))
+                for t in walk_stmts((s,))
+                if isinstance(t, ExprStmt) and isinstance(e := t.expr, Call) and isinstance(e.callee, Name)
+                and e.callee.text in ATOMICS and e.callee.text not in self.target.functions.own and len(e.args) == 2
+                and base_name(e.args[0]) == name
+            ]  # fmt: skip
+            by = {function for function, _ in added} | {*filter(None, [self.counted.get(name)])}
+            mentions = sum(isinstance(e, Name) and e.text == name for e in walk_exprs((s,)))
+            if (
+                len(by) == 1
+                and mentions == sum(n for _, n in added) == len(added)
+                and self.values[name].type in FOLDED
+                and self._may_fold(next(iter(by)), self.values[name].type)
+            ):
+                self.counted[name] = next(iter(by))
+            elif name in self.counted:
+                return False
+        return True
 
     def _take_idle_declarations(self, rest: list[Stmt]) -> None:
         """Variables without a value that points do not use, which the fold does, go in front."""
@@ -214,7 +246,7 @@ class Parts:
     def _with_own_elements(self, made: Block) -> Block | None:
         """Statements in which elements of shared arrays are variables, if each thread has one of its own; None where
         others may have to do with them."""
-        shared = self._shared_in(made) - self.tables
+        shared = self._shared_in(made) - self._of_all
         if not shared:
             return made
         threads = Threads.of(self.target)
@@ -231,7 +263,7 @@ class Parts:
         if not all(any(_sets(t, place) for t in made[:1]) for place, _ in new.values()):
             return None  # what it was before a point would be what the point before left
         plain = rewrite(made, lambda e: Name(names[e]) if e in names else None)
-        if self._shared_in(plain) - self.tables:
+        if self._shared_in(plain) - self._of_all:
             return None
         for name, (_, type_) in new.items():
             first = plain[0]

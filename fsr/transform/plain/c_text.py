@@ -336,7 +336,7 @@ def literal(e: Const) -> str:
     if isinstance(e.value, int):
         return str(e.value)
     if math.isnan(e.value):
-        raise NotPlain("a literal that is no number")
+        return "NAN" if e.dtype == "float32" else f"{TYPES[e.dtype]}(NAN)"
     if math.isinf(e.value):
         return "INFINITY" if e.value > 0 else "-INFINITY"
     if e.dtype in _NARROW:
