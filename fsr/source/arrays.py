@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fsr.source.form import Declare, Expr, Index, KernelForm, Name
-from fsr.source.walk import Block, variables, walk_stmts
+from fsr.source.walk import Block, names_in, variables, walk_stmts
 
 
 def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
@@ -26,3 +26,9 @@ def shared_on_top(body: Block) -> tuple[Declare, ...] | None:
     within something else."""
     every = [s for s in walk_stmts(body) if isinstance(s, Declare) and "__shared__" in s.qualifiers]
     return tuple(every) if all(any(s is one for one in body) for s in every) else None
+
+
+def shared_in_front(body: Block) -> tuple[Declare, ...] | None:
+    """The same, where they can stand in front of all else: no extent is made of the kernel's own variables."""
+    found, own = shared_on_top(body), set(variables(body))
+    return None if found is None or any(names_in(d) & own for s in found for d in s.dims) else found

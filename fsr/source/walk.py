@@ -257,7 +257,7 @@ def _assigned_in(node: Any) -> frozenset[str]:
     found: set[str] = set()
     for part in nodes(node):
         match part:
-            case Assign(target=Index() | Unary()):
+            case Assign(target=Index() | Unary() | Member(Index() | Unary())):
                 pass
             case Assign(target=target):
                 found.add(base_name(target) or "")

@@ -12,7 +12,7 @@ from fsr.transform.details.batched_loads import BatchLoads
 from fsr.transform.details.compare_remainders import CompareRemainders
 from fsr.transform.details.compiling import CompileFlags, LaunchBounds
 from fsr.transform.details.early_exit import EarlyExit
-from fsr.transform.details.fast_math import FastMath, Reciprocal
+from fsr.transform.details.fast_math import FastMath
 from fsr.transform.details.fixed_values import FixedValues
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.function_loops import UnrollFunctions
@@ -24,6 +24,7 @@ from fsr.transform.details.kept_reads import KeepReads
 from fsr.transform.details.privatization import PrivatizeShared
 from fsr.transform.details.promoted_atomics import SumsBeforeAtomics
 from fsr.transform.details.qualifiers import CacheHint, Restrict
+from fsr.transform.details.reciprocal import Reciprocal
 from fsr.transform.details.register_promotion import RegisterPromotion
 from fsr.transform.details.row_padding import RowPadding
 from fsr.transform.details.scalar_replacement import ScalarReplacement
@@ -73,6 +74,7 @@ from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.swaps.action import SwapRows
 from fsr.transform.trees.action import ShuffleTrees
 from fsr.transform.turns.action import MoreBlocks
+from fsr.transform.vector.assume_aligned import AssumeAligned
 from fsr.transform.vector.record import VectorizeRecord
 from fsr.transform.vector.strided import VectorizeStrided
 from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
@@ -86,14 +88,14 @@ STRUCTURAL: tuple[Action, ...] = (
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
-    Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), BlockSize(), SplitBlocks(), MergeBlocks(),
-    MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(), SplitInterior(), EarlyExit(),
-    StridedTurns(), SwapRows(), GuardInsertion(), SharedTables(), ValueTables(), SharedLocals(), SelectChains(),
-    PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(), ScalarReplacement(), PrivatizeShared(),
-    RegisterPromotion(), SumsBeforeAtomics(), StageSlices(), StageRows(), InterleaveScratch(), KeepReads(),
-    BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(),
-    SinesWithCosines(), CompareRemainders(), InvariantDivision(), Reciprocal(), Unroll(), UnrollFunctions(),
-    Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), AssumeAligned(), BlockSize(),
+    SplitBlocks(), MergeBlocks(), MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(),
+    SplitInterior(), EarlyExit(), StridedTurns(), SwapRows(), GuardInsertion(), SharedTables(), ValueTables(),
+    SharedLocals(), SelectChains(), PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(),
+    ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(), StageSlices(), StageRows(),
+    InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(),
+    FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), InvariantDivision(), Reciprocal(),
+    Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

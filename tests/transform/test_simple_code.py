@@ -8,9 +8,10 @@ import re
 import pytest
 
 from fsr.source.parse import parse_kernels
-from fsr.transform.details.fast_math import FastMath, Reciprocal
+from fsr.transform.details.fast_math import FastMath
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.qualifiers import CacheHint, Restrict, only_read
+from fsr.transform.details.reciprocal import Reciprocal
 from fsr.transform.details.shared_padding import SharedPadding
 from fsr.transform.details.unroll import Unroll
 from fsr.transform.protocol import Subject

@@ -1,4 +1,4 @@
-"""Cheaper arithmetic where the contract is not exact: intrinsics, multiplication by a reciprocal, --use_fast_math."""
+"""Cheaper arithmetic where the contract is not exact: intrinsics, --use_fast_math."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from fsr.analysis.types import FLOAT, INT, aliases, type_of
 from fsr.contract.model import Contract
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Candidate, Role
-from fsr.source.form import Binary, Call, Declare, Expr, For, Index, Literal, Name, OpaqueExpr, Stmt, Unary
-from fsr.source.mapping import map_exprs, replace_stmt
+from fsr.source.form import Binary, Call, Expr, Literal, Name
+from fsr.source.mapping import map_exprs
 from fsr.source.tokens import skeleton
-from fsr.source.walk import Block, fresh, loop_regions, names_in, names_written, walk_expr, walk_exprs
+from fsr.source.walk import Block
 from fsr.transform.plan import rewritten, with_flags
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.target import Target, part_of, region_in, target_of, targets
+from fsr.transform.target import Target, target_of, targets
 
 FLAG = "--use_fast_math"
 _INTRINSICS = {
@@ -36,7 +36,7 @@ class FastMath:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """The modes that change anything; none where results are to be exact, whole numbers among them, or good to
         double's precision."""
-        if _exact(subject.contract) or _doubles(subject.contract):
+        if has_exact_results(subject.contract) or _doubles(subject.contract):
             return
         for target in targets(subject):
             for mode in ("intrinsics", "exp"):
@@ -56,7 +56,7 @@ class FastMath:
         return rewritten(target, move, replace(target.kernel, body=body))
 
 
-def _exact(contract: Contract) -> bool:
+def has_exact_results(contract: Contract) -> bool:
     """Whether results are to be exact: by the contract, or as whole numbers. What decides these is a comparison or a
     cut, and a quotient that is approximated misses where it is exact: 168 * 255 / 252 is 170, and no longer at most
     170 then. Thresholds that show it are few, so that tests may miss them."""
@@ -101,57 +101,3 @@ def _float_division(left: Expr, right: Expr, types: Mapping[str, str], names: Ma
     """Whether a division is one of floats; by a constant the compiler does better itself."""
     kinds = {type_of(left, types, names), type_of(right, types, names)}
     return kinds in ({FLOAT}, {FLOAT, INT}) and not isinstance(right, Literal)
-
-
-@dataclass(frozen=True, slots=True)
-class Reciprocal:
-    """Divisions in a loop by what the loop does not change become multiplications by 1 over it, taken before."""
-
-    name: str = "reciprocal"
-    aims_at: frozenset[str] = frozenset(["compute", "instructions"])
-
-    def moves(self, subject: Subject) -> Iterator[Move]:
-        """Loops with such a division by a float; none where results are to be exact."""
-        if _exact(subject.contract):
-            return
-        for target in targets(subject):
-            for region, loop in loop_regions(target.kernel).items():
-                if _divisor(target, loop) is not None:
-                    yield Move(self.name, region_in(target, region), (), 1.06)
-
-    def apply(self, subject: Subject, move: Move) -> Candidate:
-        """The candidate with the reciprocal before the loop."""
-        target = target_of(subject, move)
-        loop = loop_regions(target.kernel)[part_of(move)]
-        divisor = _divisor(target, loop)
-        assert divisor is not None
-        name = fresh("inverse", target.names)
-
-        def change(e: Expr) -> Expr:
-            match e:
-                case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)) if right == divisor:
-                    return Binary("*", left, Name(name))
-            return e
-
-        inverse = Declare("const float", name, Binary("/", Literal("1.0f"), divisor))
-        new: tuple[Stmt, ...] = (inverse, replace(loop, body=map_exprs(loop.body, change)))
-        body = replace_stmt(target.kernel.body, loop, new)
-        return rewritten(target, move, replace(target.kernel, body=body))
-
-
-def _divisor(target: Target, loop: For) -> Expr | None:
-    """What the first division of floats in the loop divides by, when the loop does not change it."""
-    types, names = target.known.types, aliases(target.source)
-    changing = names_written(loop.body) | {loop.var}
-    for e in walk_exprs(loop.body):
-        match e:
-            case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)):
-                kinds = type_of(left, types, names), type_of(right, types, names)
-                steady = not names_in(right) & changing and not _reads(right) and target.functions.calls_builtins(right)
-                if kinds[1] == FLOAT and kinds[0] in (FLOAT, INT) and steady and not isinstance(right, Literal):
-                    return right
-    return None
-
-
-def _reads(e: Expr) -> bool:
-    return any(isinstance(x, Index | OpaqueExpr) or (isinstance(x, Unary) and x.op == "*") for x in walk_expr(e))

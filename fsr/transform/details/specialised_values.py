@@ -14,8 +14,8 @@ from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
 from fsr.records import Candidate
-from fsr.source.arrays import shared_on_top
-from fsr.source.form import Binary, Comment, Declare, Expr, For, If, Name, Param, While, conjunction
+from fsr.source.arrays import shared_in_front
+from fsr.source.form import Binary, Comment, Expr, For, If, Name, Param, While, conjunction
 from fsr.source.macros import reached_by_macros
 from fsr.source.mapping import substitute
 from fsr.source.walk import (
@@ -49,7 +49,7 @@ class SpecialisedValues:
         """Kernels that loop so often, or divide by it."""
         for target in targets(subject):
             numbers = _numbers(target)
-            memory = _memory(target)
+            memory = shared_in_front(target.kernel.body)
             if not numbers or memory is None or contains_opaque(target.kernel.body):
                 continue
             divisors = {n for e in _divisors(target) for n in names_in(e)}
@@ -61,7 +61,7 @@ class SpecialisedValues:
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with both ways."""
         target = target_of(subject, move)
-        numbers, memory = _numbers(target), _memory(target)
+        numbers, memory = _numbers(target), shared_in_front(target.kernel.body)
         assert memory is not None
         rest = tuple(s for s in target.kernel.body if not any(s is one for one in memory))
         own = substitute(rest, numbers)
@@ -71,13 +71,6 @@ class SpecialisedValues:
         assert test is not None
         body: Block = (*memory, Comment("// what is timed; anything else goes the way of before"), If(test, own, rest))
         return rewritten(target, move, replace(target.kernel, body=body))
-
-
-def _memory(target: Target) -> tuple[Declare, ...] | None:
-    """What the block shares, for both ways at once; None where some of it is declared within something else."""
-    found = shared_on_top(target.kernel.body)
-    own = set(variables(target.kernel.body))
-    return None if found is None or any(names_in(d) & own for s in found for d in s.dims) else found
 
 
 def _numbers(target: Target) -> Mapping[str, Expr]:
