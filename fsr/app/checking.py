@@ -25,6 +25,7 @@ from fsr.runs.kernel import Kernel, kernel_of
 from fsr.runs.meant import as_it_stands_or_was_meant, notes_on
 from fsr.runs.options import RefineOptions
 from fsr.runs.promoting import PROMOTE_TIMEOUT_S
+from fsr.source.constants import as_constants
 from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
 from fsr.testgen.candidate_file import fitting_plan, plan_notes, stated_plan
@@ -32,6 +33,7 @@ from fsr.testgen.meant import meant_plans
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
 PROMOTION = "promotion"
+FEW = 30  # tests; a kernel that is not slow has a hundred and more
 _SAY_HOW = (
     "name the file that fsr wrote, with its .json beside it, or say the launch in lines at the top of the file: "
     "// grid:, // block:, // shared:, // scratch:, // args:"
@@ -94,7 +96,8 @@ def _read(path: Path, kernel: Kernel) -> tuple[Candidate, bool]:
             f"the candidate does not fit its launch: {why}", expected="parameters as the plan passes them",
             where=str(path), fix=_SAY_HOW,
         )  # fmt: skip
-    return Candidate(file.cut(*plan.entries).text, plan, ("given",)), own is not None
+    text = as_constants(file.cut(*plan.entries).text, [a.symbol for a in kernel.contract.symbols()])
+    return Candidate(text, plan, ("given",)), own is not None
 
 
 def _contracted_plan(path: Path, file: KernelFile, kernel: Kernel) -> Plan | None:
@@ -191,11 +194,27 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
         evidence=evidence,
         seconds=round(time.monotonic() - started, 2),
         verdict=outcome.evidence.get("verdict") if asked.timed and right else None,
-        notes=(*fleet.notes, *report.notes, *notes_on(kernel), *told),
+        notes=(
+            *fleet.notes,
+            *report.notes,
+            *notes_on(kernel),
+            *told,
+            *(_few(outcome.cases) if right and kernel.contract.sizes else ()),
+        ),
         sizes=sizes if right else {},  # type: ignore[arg-type]  # an object
         timed_sizes=right and (bool(at_timed) or (asked.timed and not spec.predicted)),  # a final compares them
     )
     return Judged(judgement, spec, report.device)
+
+
+def _few(cases: int) -> tuple[str, ...]:
+    """What is to be said where few tests had time."""
+    if cases >= FEW:
+        return ()
+    return (
+        f"only {cases} tests had time, since each launch of this kernel is long here: a grid that follows the sizes, "
+        "or a smaller max, gives more",
+    )
 
 
 def _named(plan: Plan) -> str:

@@ -15,7 +15,7 @@ from fsr.contract.launches import plan_of
 from fsr.contract.model import Argument, Contract, Size, Tolerance
 from fsr.contract.passing import misfit, scalar_dtypes
 from fsr.contract.read import RawContract
-from fsr.contract.symbols import stated_symbols, symbols_of
+from fsr.contract.symbols import stated_symbols, symbols_of, told_variables
 from fsr.errors import FsrError
 from fsr.files import Unreadable, read_file
 from fsr.given import latest, why_no_define
@@ -39,8 +39,8 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     main, signatures = _signatures(top, file, entry)
     sizes = _sizes(top)
     derived_sizes(raw)  # what is wrong with one is told where it stands
-    symbols = symbols_of(file, list(signatures))
     params = {p.name for one in signatures.values() for p in one.params}
+    symbols = symbols_of(file, list(signatures), told_variables(top.table("args"), params))
     args = (
         *arguments_of(top, signatures, main, sizes, symbols, _seen_in(file, main, sizes)),
         *stated_symbols(top, params, {s.name for s in sizes}, symbols),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from fsr.errors import ContractError
 from fsr.expressions import evaluate_int, is_floating
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Role
-from fsr.source.constants import ConstantVariable, constant_variables
+from fsr.source.constants import ConstantVariable, as_constants, constant_variables
 from fsr.source.file import KernelFile
 from fsr.source.macros import expand
 
@@ -38,11 +38,13 @@ class Symbol:
         return Argument(name, self.variable.dtype or "", Role.IN, self.shape or (), symbol=self.variable.name)
 
 
-def symbols_of(file: KernelFile, entries: Sequence[str]) -> dict[str, Symbol]:
-    """The variables without initialiser that the kernels' cut holds, by name with namespaces."""
-    if not any("__constant__" in p.item.head | p.item.uses for p in file.pieces):
+def symbols_of(file: KernelFile, entries: Sequence[str], told: Collection[str] = ()) -> dict[str, Symbol]:
+    """The variables without initialiser that the kernels' cut holds, by name with namespaces; ``__device__`` ones where
+    they are ``told`` of."""
+    words = frozenset(["__constant__", *(["__device__"] if told else [])])
+    if not any(words & (p.item.head | p.item.uses) for p in file.pieces):
         return {}
-    variables = constant_variables(expand(file.cut(*entries).text))
+    variables = constant_variables(expand(as_constants(file.cut(*entries).text, told)))
     scope = HostScope(values={name: str(value) for name, value in constants(file).items()})
     return {v.name: Symbol(v, _shape(v, scope)) for v in variables}
 
@@ -77,6 +79,12 @@ def _shape(variable: ConstantVariable, scope: HostScope) -> tuple[str, ...] | No
             return None
     lanes = (str(variable.lanes),) if variable.lanes > 1 else ()
     return (*extents, *lanes) or ("1",)
+
+
+def told_variables(args: Mapping[str, Any], params: set[str]) -> set[str]:
+    """The names of variables that the entries of [args] may speak of."""
+    others = {name: data for name, data in args.items() if name not in params}
+    return {str(data.get("symbol", name)) if isinstance(data, Mapping) else name for name, data in others.items()}
 
 
 def is_symbol(name: str, data: Any, symbols: Mapping[str, Symbol]) -> bool:

@@ -20,6 +20,7 @@ from fsr.sandbox.confine import support
 from fsr.testgen.compare import Mismatch, compare_baseline, flushes, tolerance
 from fsr.testgen.families import SPIKE
 from fsr.testgen.oracle import Expected
+from fsr.testgen.values import build, same_bits
 
 NOISE_FLOORS = 100.0  # repeated runs may differ by this many rounding floors (atomics in any order do)
 UNLIKE_FLOAT64 = ("near-overflow", SPIKE, "denormals", "deep denormals")  # where a float overflows or loses bits
@@ -45,6 +46,7 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
             raise session.original.error(case, Fault(FaultKind.DIFFERS, str(differs)))
         left.see(session.contract, case, expected)
         pace.took(case, time.monotonic() - started)
+    left.require_something()
     if session.spec.predicted:  # beside a GPU it would wait for it: a promotion looks
         session.coverage_cases()
     return [*left.notes(), *_watch_some(session, cases), *_uncontained(session), *session.notes]
@@ -57,9 +59,13 @@ class _LeftAlone:
     def __init__(self) -> None:
         self._whole: dict[str, Case] = {}
         self._part: dict[str, tuple[Case, int, int]] = {}
+        self._seen, self._wrote = 0, False
 
     def see(self, contract: Contract, case: Case, expected: Expected) -> None:
         """Note what one case tells."""
+        if expected.part is not None or any(a.size for a in expected.arrays.values()):
+            self._seen += 1
+            self._wrote = self._wrote or expected.part is not None or _writes(contract, case, expected)
         for name, unwritten in expected.unwritten.items():
             count, size = int(np.count_nonzero(unwritten)), expected.arrays[name].size
             if contract.argument(name).role is not Role.OUT or size < 2 or expected.part is not None:
@@ -68,6 +74,17 @@ class _LeftAlone:
                 self._part.setdefault(name, (case, count, size))
             else:
                 self._whole.setdefault(name, case)
+
+    def require_something(self) -> None:
+        """Raises BaselineError where no test changed anything: whatever does nothing, too, would pass them."""
+        if self._seen > 1 and not self._wrote:
+            raise BaselineError(
+                f"the kernel changes no element of any output, in none of {self._seen} tests",
+                expected="a kernel that writes its outputs",
+                where="the contract's launch and arguments",
+                fix="look for a grid of no blocks, a scalar that turns it off, and __device__ variables that host code "
+                "fills: those are 0 unless [args] tells of them, by their names",
+            )
 
     def notes(self) -> list[str]:
         """A sentence for each output that is written in part: everywhere, or in one case and whole in another."""
@@ -86,6 +103,15 @@ class _LeftAlone:
                 f"{left}, at {_sizes(self._whole[name])} none: is its launch right at all sizes? Candidates are held "
                 "to it"
             )
+
+
+def _writes(contract: Contract, case: Case, expected: Expected) -> bool:
+    """Whether an element of an output is another than it was before."""
+    own = (left for name, left in expected.unwritten.items() if contract.argument(name).role is Role.OUT)
+    if any(left.size and not left.all() for left in own):
+        return True
+    before = build(contract, case).arrays
+    return any(not same_bits(a, before[name]).all() for name, a in expected.arrays.items())
 
 
 def _sizes(case: Case) -> str:

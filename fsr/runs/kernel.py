@@ -15,6 +15,7 @@ from fsr.given import as_key, checked_define, checked_folder
 from fsr.identity import to_json
 from fsr.records import Candidate, Json
 from fsr.runs.options import RefineOptions
+from fsr.source.constants import as_constants
 from fsr.source.cut import DeviceUnit
 from fsr.source.file import KernelFile
 from fsr.transform.in_step import in_step
@@ -96,7 +97,8 @@ def load_kernel(
     macros = [checked_define(text) for text in defines]
     file, contract = load_file(path, entry, folders, macros)
     unit = file.cut(contract.entry, *(x.entry for x in contract.plan.launches if x.entry != contract.entry))
-    return Kernel(file, contract, unit, Candidate(unit.text, contract.plan), as_key(path, folders, macros))
+    text = as_constants(unit.text, [a.symbol for a in contract.symbols()])
+    return Kernel(file, contract, unit, Candidate(text, contract.plan), as_key(path, folders, macros))
 
 
 def kernel_of(options: RefineOptions) -> Kernel:

@@ -1,8 +1,10 @@
-"""``__constant__`` variables without initialiser: what host code fills by name before it launches a kernel."""
+"""``__constant__`` variables without initialiser: what host code fills by name before it launches a kernel. Those that
+are ``__device__`` and only read there are taken for such."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from fsr.source.items import ATTRIBUTES, CONTAINERS, Item, flat, parse_items, standing_for
@@ -23,6 +25,35 @@ class ConstantVariable:
     dtype: str | None
     lanes: int
     extents: tuple[str, ...]
+
+
+def as_constants(text: str, names: Collection[str]) -> str:
+    """The text with ``__device__`` variables of these names, with or without their namespaces, as ``__constant__``
+    ones: what host code fills (``cudaMemcpyToSymbol`` takes either) and device code only reads. Any other stays, and
+    all in declarations that give a value."""
+    short = {name.rpartition("::")[2] for name in names}
+    if not short or "__device__" not in text:
+        return text
+    changed = list[int]()
+    for item in flat(parse_items(text, strict=False)):
+        tokens = tokenize(text[item.start : item.end]) if item.kind == "variable" and short & item.uses else []
+        spelt_as = [t.text for t in tokens]
+        pointer = "*" in spelt_as[: spelt_as.index("[") if "[" in spelt_as else None]
+        if "__device__" not in spelt_as or pointer or {"__constant__", "=", "{", "extern"} & {*spelt_as}:
+            continue
+        told = [t.text for t in tokens if t.kind == "name" and t.text in short]
+        if told and not any(_is_written(name, text[: item.start] + text[item.end :]) for name in told):
+            changed += [item.start + t.start for t in tokens if t.text == "__device__"][:1]
+    for at in reversed(changed):
+        text = text[:at] + "__constant__" + text[at + len("__device__") :]
+    return text
+
+
+def _is_written(name: str, text: str) -> bool:
+    """Whether anything looks as if it were changed, or handed on."""
+    at = rf"\b{re.escape(name)}\b(?:\s*\[[^\]]*\]|\s*\.\s*\w+)*"
+    taken = r"(?:^|[(,=;{}?:<>!+*/|^~-]|return)\s*&"
+    return re.search(rf"(?:\+\+|--|{taken})\s*{at}|{at}\s*(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))", text) is not None
 
 
 def constant_variables(text: str) -> tuple[ConstantVariable, ...]:

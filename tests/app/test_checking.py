@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fsr.app.checking import judge, load_candidate
+from fsr.app import checking
+from fsr.app.checking import judge, judge_own, load_candidate
 from fsr.errors import ContractError
 from fsr.runs.kernel import load_kernel
 from fsr.runs.options import RefineOptions
@@ -51,3 +52,13 @@ def test_a_fault_at_one_of_several_timed_sizes_is_the_candidates(tmp_path: Path,
     told = judge(candidate, RefineOptions(kernel, "host"), timed=False)
     assert told.status == "failed"
     assert told.evidence["kind"] == "out-of-bounds"
+
+
+@pytest.mark.parametrize(("few", "told"), [(10_000, 1), (1, 0)])
+def test_few_tests_are_told_of(tmp_path: Path, few: int, told: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid of thousands of blocks whatever the sizes leaves time for some ten, with nothing that showed it."""
+    monkeypatch.setattr(checking, "FEW", few)
+    kernel, _ = written(tmp_path, OWN)
+    found = judge_own(RefineOptions(kernel, "host"))
+    assert found.status == "passed"
+    assert sum("tests had time" in note for note in found.notes) == told

@@ -8,7 +8,7 @@ from fsr.contract.read import read_contract
 from fsr.contract.show import with_block
 from fsr.contract.validate import validate
 from fsr.errors import ContractError
-from fsr.source.constants import constant_variables
+from fsr.source.constants import as_constants, constant_variables
 from fsr.source.file import KernelFile
 
 # the shapes of public image filters, transforms and stencils: a macro length, two axes, namespaces, vectors, scalars
@@ -124,3 +124,45 @@ def test_what_is_shown_reads_back_equal():
     assert raw is not None
     again = build(raw, file, None)
     assert (again.args, again.plan) == (contract.args, contract.plan)
+
+
+HOSTS = "namespace sizes { __device__ int wide, high; } static __device__ float mask[5];"
+
+
+def test_device_variables_that_are_told_of_and_only_read_are_such_too():
+    contract = stated(
+        HOSTS,
+        "y[i] = x[i] * mask[i % 5] + sizes::wide & sizes::high",
+        '// wide = {value = "n"}\n// "high" = {low = 1, high = 9}\n// mask = {low = 0, high = 1}\n',
+    )
+    assert {a.symbol: a.dtype for a in contract.symbols()} == {
+        "sizes::wide": "int32", "sizes::high": "int32", "mask": "float32",
+    }  # fmt: skip
+    text = as_constants(HOSTS + KERNEL, ["sizes::wide", "sizes::high", "mask"])
+    assert text.startswith(HOSTS.replace("__device__", "__constant__"))
+
+
+@pytest.mark.parametrize(
+    ("declared", "body"),
+    [
+        ("__device__ int count;", "atomicAdd(&count, 1)"),
+        ("__device__ int count;", "count = i"),
+        ("__device__ int count;", "count++"),
+        ("__device__ int count;", "y[i] = ++count"),
+        ("__device__ int count[4];", "count[i % 4] += 1"),
+        ("__device__ int2 count;", "count.x = 1"),
+        ("__device__ int count = 3;", "y[i] = count"),
+        ("__device__ int *count;", "y[i] = count[0]"),
+        ("__device__ int other, count;", "other = 1; y[i] = count"),
+    ],
+)
+def test_device_variables_that_device_code_changes_or_sets_are_none(declared, body):
+    text = declared + KERNEL.replace("BODY", body)
+    assert as_constants(text, ["count", "other"]) == text
+
+
+@pytest.mark.parametrize("body", ["y[i] = x[i] && count", "y[i] = i & count", "y[i] = count == 3", "y[i] = count <= i"])
+def test_what_only_looks_like_a_change_is_none(body):
+    text = "__device__ int count;" + KERNEL.replace("BODY", body)
+    assert as_constants(text, ["count"]) == text.replace("__device__", "__constant__")
+    assert as_constants(text, ["n"]) == text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fsr.contract.build import build
@@ -9,6 +11,7 @@ from fsr.contract.read import read_contract
 from fsr.evaluation.jobs import compile_task, evaluate_task
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, SessionSpec
 from fsr.records import Candidate, Status
+from fsr.runs.kernel import load_kernel
 from fsr.source.file import KernelFile
 
 TEXT = """// /// fsr
@@ -66,3 +69,19 @@ def test_candidates_are_judged_with_the_values_that_callers_fill_in(old, new, st
     outcome = evaluate_task(EvaluateRequest(spec, candidate, built)) if isinstance(built, Binaries) else built
     assert outcome.status == status, outcome.evidence
     assert words in str(outcome.evidence)
+
+
+@pytest.mark.parametrize(("new", "status"), [(SUM, Status.CORRECT), ("sum += x[i + j]", Status.WRONG)])
+def test_a_device_variable_is_filled_and_the_winners_file_has_it_as_a_constant(tmp_path, new, status):
+    path = tmp_path / "k.cu"
+    told = "// mask = {low = 0, high = 1}\n// [launch]"
+    path.write_text(TEXT.replace("static __constant__", "static __device__").replace("// [launch]", told))
+    kernel = load_kernel(path)
+    assert [a.symbol for a in kernel.contract.symbols()] == ["mask"]
+    spec = SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", seed=11, folder=".")
+    candidate = replace(kernel.baseline, source=kernel.baseline.source.replace(SUM, new))
+    built = compile_task(CompileRequest(spec, candidate))
+    assert isinstance(built, Binaries)
+    outcome = evaluate_task(EvaluateRequest(spec, candidate, built))
+    assert outcome.status == status, outcome.evidence
+    assert "static __constant__ float mask" in kernel.file.splice(kernel.unit, kernel.baseline.source)
