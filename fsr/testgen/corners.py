@@ -30,7 +30,8 @@ EDGES = (ZERO, MINUS, TINY, *WIDE)
 HALVES = "halves"
 CROWD, CROWD_ZERO = "nan crowd", "nan crowd zero"  # beside scalars as they come, and at 0
 FIRST_NAN, LAST_NAN = "nan first", "nan last"  # at that place alone
-CROWDS = (CROWD, CROWD_ZERO, FIRST_NAN, LAST_NAN)
+ALL_NAN = "nan all"  # nothing else: what a maximum begins with is what is left
+CROWDS = (CROWD, CROWD_ZERO, FIRST_NAN, LAST_NAN, ALL_NAN)
 RUNS, LONG, LOWEST, PERIOD, CONSTANT = STRUCTURES = (
     "long runs", "long ordinary", "constant lowest", "period two", "constant high"
 )  # fmt: skip
@@ -155,19 +156,21 @@ def nan_patterns(dtype: np.dtype[Any]) -> Array:
 
 def crowded(values: Array, family: str, low: float, high: float, rng: np.random.Generator) -> Array:
     """The values with NaNs in their places: one at an end, or from each few to the next in another manner (none, one,
-    two side by side, a run, every other, half, and among infinities where limits have none)."""
+    two side by side, a run, every other, half, all, and among infinities where limits have none), or everywhere."""
     flat = values.reshape(-1).copy()
     none, infinite = np.zeros(flat.size, bool), np.zeros(flat.size, bool)
-    if family in (FIRST_NAN, LAST_NAN):
-        none[{FIRST_NAN: slice(1), LAST_NAN: slice(-1, None)}[family]] = True
+    if family in (FIRST_NAN, LAST_NAN, ALL_NAN):
+        none[{FIRST_NAN: slice(1), LAST_NAN: slice(-1, None), ALL_NAN: slice(None)}[family]] = True
     for start in range(0, flat.size, SEGMENT) if family in (CROWD, CROWD_ZERO) else ():
         part = none[start : start + SEGMENT]
-        place, manner = int(rng.integers(len(part))), int(rng.integers(7))
+        place, manner = int(rng.integers(len(part))), int(rng.integers(8))
         half = rng.integers(0, 2, len(part)) == 1
         if manner in (1, 2, 3):
             part[place : place + (0, 1, 2, 17)[manner]] = True
         elif manner == 4:
             part[place % 2 :: 2] = True
+        elif manner == 7:
+            part[:] = True
         elif manner >= 5:
             part |= half
             infinite[start : start + SEGMENT] = (rng.integers(0, 3, len(part)) == 0) & ~half & (manner == 6)

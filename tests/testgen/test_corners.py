@@ -152,6 +152,7 @@ def test_tiny_scalars_are_normal_numbers_and_crowds_stand_beside_zero() -> None:
     crowd = built(x("float32", finite=False), corners.CROWD_ZERO)
     assert crowd.scalars["s"].value == 0
     assert np.isnan(crowd.arrays["x"]).any()
+    assert np.isnan(built(x("float32", finite=False), corners.ALL_NAN).arrays["x"]).all()
 
 
 def test_long_lines_of_the_lowest_number_of_a_type() -> None:
