@@ -10,7 +10,7 @@ import atexit
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -28,13 +28,20 @@ from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Case, Fault, Image, Plan, Sizes
 from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
-from fsr.testgen.aimed import counted_cases, scalar_cases, spelled_cases, value_cases, valued_anew
+from fsr.testgen.aimed import (
+    counted_cases,
+    scalar_cases,
+    spelled_cases,
+    threshold_cases,
+    value_cases,
+    valued_anew,
+)
 from fsr.testgen.compare import flushes
 from fsr.testgen.corner_cases import corner_cases
 from fsr.testgen.coverage import Covered
 from fsr.testgen.dialled import dialled_cases
 from fsr.testgen.fitting import elements
-from fsr.testgen.large import large_cases
+from fsr.testgen.large import bulk_cases, large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.parts import BLOCKS, alone
 from fsr.testgen.placing import launched
@@ -163,7 +170,7 @@ class Session:
             seed = self.spec.seed
             named = [
                 case
-                for kind in (scalar_cases, counted_cases, spelled_cases)
+                for kind in (scalar_cases, counted_cases, spelled_cases, threshold_cases)
                 for case in kind(self.contract, self.spec.baseline, seed)
             ]
             corners, dialled = (kind(self.contract, seed, self.max_elements) for kind in (corner_cases, dialled_cases))
@@ -202,8 +209,14 @@ class Session:
         size, which all other cases have."""
         if self.spec.fixed:
             return []
-        found = large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
+        found = bulk_cases(self.contract, self.spec.seed, LARGE_ELEMENTS, self._threads_at)
+        found += large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
         return [*found, *large_cases(self.contract, self.spec.seed, 8 * LARGE_ELEMENTS)[-1:]]
+
+    def _threads_at(self, sizes: Mapping[str, int]) -> int:
+        return self.launched_threads(
+            self.spec.baseline.plan, replace(self.spec.smoke_case(), sizes=tuple(sizes.items()))
+        )
 
     def illegal(self, candidate: Candidate) -> Fault | None:
         """A launch of the candidate that cannot be made at an end of the sizes, where the original's can."""

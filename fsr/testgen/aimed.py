@@ -31,6 +31,7 @@ WHOLE = "whole"  # the family of numbers of all bits, hardly any of which comes 
 FEW_SPELLED, SPELLINGS, LONG, MANY = 3, 12, 4096, (140, 800)
 COMMON = 8  # numbers up to here stand everywhere
 DRAWN = 24  # cases of a round beside those at numbers
+MOST_THRESHOLDS = 6  # of the original's own floating numbers, each by itself
 
 
 def aimed_cases(
@@ -96,6 +97,19 @@ def counted_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Ca
         if size.minimum <= n <= size.maximum
     ]
     return cases_at(contract, "counted", seed, wanted, COUNTED_ELEMENTS)
+
+
+def threshold_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:
+    """Cases of floating arrays at the numbers that the original names: at them and next to them, and of elements that
+    are each 0, 1 or the number, whose products and sums come to it exactly. ``x > 0.3f`` and ``x >= 0.3f`` differ there
+    alone, and so does a sum less 0.03 that is asked whether it is positive."""
+    if not any(_floating(a.dtype) and a.role is not Role.SCALAR for a in contract.drawn()):
+        return []
+    told = sorted(values(baseline.source), key=lambda v: (v.is_integer(), abs(v) > MODEST, abs(v)))
+    chosen = [v for v in told if abs(v) not in (1.0, 0.5)][:MOST_THRESHOLDS]
+    wanted: list[tuple[Mapping[str, int], str]] = [({}, families.near(v)) for v in chosen]
+    wanted += [({}, families.among((0.0, 1.0, v))[0]) for v in chosen for _ in range(TOGETHER)]
+    return cases_at(contract, "thresholds", seed, wanted, HOST_ELEMENTS)
 
 
 def spelled_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+import numpy as np
 
 from fsr.contract.model import Contract, Size
 from fsr.hardware.dtypes import is_float, numpy_dtype
@@ -13,11 +16,15 @@ from fsr.testgen.cases import HOST_ELEMENTS, new_case, stream
 from fsr.testgen.corners import ZERO
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import clip, elements, fit, named_in
+from fsr.testgen.values import ALL_DRAWN, special_turn
 
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 BRIM = 140  # sizes that are never as long come to their most beside others
 LARGEST_TILE, MANY_TILES = 1024, (9, 100)  # elements that the largest block takes at once, and how many times so many
 SHORT = 3  # a size beside one that is as long as there is room
+BULK, BULK_DRAWN = ("uniform", "normal"), 256
+STEPS = 24  # by which one size doubles, mostly
+FEW = 16  # lengths between a size's least and its most that may all be ways of their own
 LESS_FULL = (0.89, 0.97)  # of what there is room for
 BEYOND_WHOLE = 1 << 20  # elements of a buffer from which on what is allowed is more than what is run in whole
 
@@ -44,6 +51,55 @@ def large_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
     unique = {tuple(s.items()): (s, f) for s, f in reversed(chosen) if elements(contract, s) > HOST_ELEMENTS // 2}
     cases = [new_case(f"large {i}", *drawn, rng, CaseKind.LARGE) for i, drawn in enumerate(reversed(unique.values()))]
     return sorted(cases, key=lambda case: elements(contract, case.size_map()))
+
+
+def bulk_cases(
+    contract: Contract, seed: int, max_elements: int, threads: Callable[[Mapping[str, int]], int]
+) -> list[Case]:
+    """Ordinary values at sizes at which many threads write many elements, the most of some sizes that are drawn: what
+    is wrong for one element in a hundred thousand (a float in a double's place, a rounding on the other side of a half)
+    needs so many. ``threads``: how many are launched at some sizes."""
+    rng = stream("bulk", contract, seed)
+    written = [a for a in contract.buffers() if a.role is not Role.IN]
+
+    def work(sizes: Mapping[str, int]) -> tuple[int, int]:
+        count, outputs = threads(sizes), sum(math.prod(contract.shape(a, sizes)) for a in written)
+        return min(count, outputs), count
+
+    drawn = [{s.name: _any_length(s, rng) for s in contract.sizes} for _ in range(BULK_DRAWN)]
+    fitting = [sizes for sizes in drawn if HOST_ELEMENTS < elements(contract, sizes) <= max_elements]
+    if not fitting:
+        return []
+    most, found = _climbed(contract, max(fitting, key=work), work, max_elements), list[Case]()
+    while len(found) < len(BULK):
+        case = new_case(f"bulk {BULK[len(found)]}", most, BULK[len(found)], rng, CaseKind.LARGE)
+        found += [case] if special_turn(case) in ALL_DRAWN else []
+    return found
+
+
+def _climbed(
+    contract: Contract, sizes: dict[str, int], work: Callable[[Mapping[str, int]], tuple[int, int]], most: int
+) -> dict[str, int]:
+    """The sizes with some of them longer and others shorter, as long as that is more work for no more elements."""
+    for _ in range(STEPS):
+        pairs = itertools.product(contract.sizes, contract.sizes)
+        tried = (
+            {**sizes, less.name: clip(less, sizes[less.name] // 2), more.name: clip(more, int(sizes[more.name] * by))}
+            for (less, more), by in itertools.product(pairs, (2.0, 1.25))
+        )
+        better = max((t for t in tried if elements(contract, t) <= most), key=work, default=sizes)
+        if work(better) <= work(sizes):
+            break
+        sizes = better
+    return sizes
+
+
+def _any_length(size: Size, rng: np.random.Generator) -> int:
+    """Any of a few, and any magnitude of many."""
+    low, high = max(size.minimum, 1), min(size.maximum, 1 << 22)
+    if high - size.minimum < FEW:
+        return int(rng.integers(size.minimum, max(high, size.minimum) + 1))
+    return clip(size, int(low * (high / low) ** rng.uniform()))
 
 
 def largest_case(contract: Contract, seed: int, max_elements: int) -> Case:
