@@ -74,6 +74,7 @@ from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.swaps.action import SwapRows
 from fsr.transform.trees.action import ShuffleTrees
 from fsr.transform.turns.action import MoreBlocks
+from fsr.transform.two_stage.action import TwoStageFold
 from fsr.transform.vector.assume_aligned import AssumeAligned
 from fsr.transform.vector.record import VectorizeRecord
 from fsr.transform.vector.strided import VectorizeStrided
@@ -83,8 +84,8 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), DealThreads(), Delinearize(), SpreadLoop(),
-    SegmentMarch(), MoreBlocks(), ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(), BlockShape(), CoarsenRows(),
-    BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(), SplitOutputs(),
+    SegmentMarch(), MoreBlocks(), TwoStageFold(), ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(),
+    BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(), SplitOutputs(),
 )  # fmt: skip
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (

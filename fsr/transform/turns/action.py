@@ -23,6 +23,7 @@ from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import largest_timed
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
 from fsr.transform.turns.grid import StridedGrid, strided_grid
+from fsr.transform.turns.room import Room, room_of
 from fsr.transform.turns.shared import SharedTurns, shared_turns
 
 SHAPES = ((0, 2), (0, 8), (0, 32), (64, 8), (64, 32), (64, 128), (128, 16), (128, 64), (256, 32), (32, 64))
@@ -33,7 +34,6 @@ THREADS = (0, 128, 256)
 ROUNDS = (2, 4, 1, 8)  # how many times over the grid fills a quarter of the GPU, the best first
 GATHERING = (1, 2, 0.5, 0.25, 4)  # where each block adds something afterwards
 _MOST_GAIN, _GAIN = 6.0, 1.05
-_FULL = 2  # blocks a multiprocessor, from which on more of them change little
 
 
 class MoreBlocks:
@@ -45,7 +45,7 @@ class MoreBlocks:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a number of blocks, and a size of them, as long as multiprocessors are left without work."""
         for target in () if subject.keep_launch else targets(subject):
-            room = _room(subject, target)
+            room = room_of(subject, target)
             if room.fill <= 1:
                 continue
             found = self._found(subject, target)
@@ -60,7 +60,7 @@ class MoreBlocks:
     def _found(self, subject: Subject, target: Target) -> _Found:
         return subject.once((self.name, target.region), lambda: _found(target))
 
-    def _parts(self, target: Target, shared: SharedTurns, room: _Room) -> Iterator[Move]:
+    def _parts(self, target: Target, shared: SharedTurns, room: Room) -> Iterator[Move]:
         for threads, parts in SHAPES:
             if threads and (not shared.any_size or threads >= room.threads):
                 continue
@@ -73,7 +73,7 @@ class MoreBlocks:
                 params = (("parts", parts), *([("threads", threads)] if threads else []))
                 yield Move(self.name, target.region, params, max(_GAIN, gain - 0.1 * rank))
 
-    def _blocks(self, target: Target, grid: StridedGrid, room: _Room) -> Iterator[Move]:
+    def _blocks(self, target: Target, grid: StridedGrid, room: Room) -> Iterator[Move]:
         now = largest_timed(target.contract, target.launch.grid["xyz".index(grid.axis)]) or 1
         beside = room.grid // now or 1
         for threads in THREADS:
@@ -87,7 +87,7 @@ class MoreBlocks:
                     params = (("blocks", count), *([("threads", threads)] if threads else []))
                     yield Move(self.name, target.region, params, max(_GAIN, gain - 0.1 * rank))
 
-    def _inner(self, target: Target, shared: SharedTurns, room: _Room) -> Iterator[Move]:
+    def _inner(self, target: Target, shared: SharedTurns, room: Room) -> Iterator[Move]:
         for parts in PARTS:
             turns = parts if shared.length is None else shared.length
             gain = min(parts, room.fill, turns, _MOST_GAIN)
@@ -132,26 +132,6 @@ def _found(target: Target) -> _Found:
         if found.shared or found.grid:
             return found
     return _Found(target, (), None)
-
-
-@dataclass(frozen=True)
-class _Room:
-    """``grid``: blocks as timed, of ``threads``; ``blocks``: how many times as many are wanted; ``fill``: how many
-    times as many threads fill half the GPU, which ``half`` is."""
-
-    grid: int
-    threads: int
-    blocks: float
-    fill: float
-    half: int
-
-
-def _room(subject: Subject, target: Target) -> _Room:
-    contract, gpu = target.contract, subject.gpu
-    blocks = largest_timed(contract, " * ".join(f"({g})" for g in target.launch.grid)) or 0
-    threads = largest_timed(contract, " * ".join(f"({b})" for b in target.launch.block)) or 1
-    half = gpu.sm_count * gpu.max_threads_per_sm // 2
-    return _Room(blocks, threads, _FULL * gpu.sm_count / max(blocks, 1), half / max(blocks * threads, 1), half)
 
 
 def _dealt(target: Target, move: Move, shared: SharedTurns, threads: int) -> Candidate:
