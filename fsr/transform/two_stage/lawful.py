@@ -206,6 +206,8 @@ class _Law:
             if name in sums.get(name, frozenset()):
                 return False
             sets = [g for g in self.inside if g.name == name]
+            if not sets:
+                return False
             flag = len({g.value for g in sets}) == 1 and _is_literal(sets[0].value)
             for g in sets:
                 asked = g.names.union(*map(names_in, g.tests))

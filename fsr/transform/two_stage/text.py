@@ -53,7 +53,7 @@ class TwoStage:
 
 
 class _Text:
-    """The text of both kernels for a number of parts."""
+    """The text of one of both kernels for a number of parts."""
 
     def __init__(self, found: TwoStage, parts: int) -> None:
         self.found, self.parts = found, parts
@@ -163,10 +163,10 @@ class _Text:
 def cut(found: TwoStage, move: Move) -> Candidate:
     """The candidate of two launches in the place of one."""
     target, parts = found.target, int(move.param("parts"))
-    candidate, text = target.candidate, _Text(found, parts)
+    candidate = target.candidate
     entry = target.launch.entry
     name = fresh(f"{target.kernel.name}_parts", words(candidate.source))
-    kernels = [text.first(name), text.second()]
+    kernels = [_Text(found, parts).first(name), _Text(found, parts).second()]
     scratch = _scratch(found, parts)
     launches = list(candidate.plan.launches)
     each = ScalarArgument("int32", found.turns.each(parts))

@@ -11,6 +11,8 @@ from fsr.analysis.conditions import exclusive
 from fsr.analysis.effects import Pointers, Unclear, pointers
 from fsr.analysis.polynomial import Poly, constant, polynomial
 from fsr.analysis.threads import AXES
+from fsr.analysis.types import number_type
+from fsr.hardware.c_types import BY_SPELLING
 from fsr.source.form import Assign, Binary, Call, Declare, Expr, For, Index, KernelForm, Member, Name, Stmt
 from fsr.source.walk import (
     Block,
@@ -90,7 +92,7 @@ def _plain_variables(before: Block, target: Target) -> frozenset[str]:
     return frozenset(
         s.name for s in before
         if isinstance(s, Declare) and not s.dims and not s.qualifiers and not set("*&") & set(s.type)
-        and s.name in target.known.types
+        and number_type(target.known.types.get(s.name, ""), target.aliases) in BY_SPELLING
     )  # fmt: skip
 
 
