@@ -385,6 +385,8 @@ def test_turns_stay_together_where_parts_would_not_do(old: str, new: str, subjec
         ("many[threadIdx.x] = count;", "many[threadIdx.x] = count + 1.0f;"),
         ("many[threadIdx.x] = count;", "many[threadIdx.x] = count * count;"),
         ("lo[threadIdx.x] = low;", "lo[threadIdx.x] = -low;"),
+        ("many[threadIdx.x] += many[threadIdx.x + 128];", "many[threadIdx.x] -= many[threadIdx.x + 128];"),
+        ("count += 1.0f", "count = 1.0f - count"),
     ],
 )
 def test_states_that_are_no_fold_stay(old: str, new: str, subject_from) -> None:

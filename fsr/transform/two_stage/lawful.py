@@ -39,6 +39,8 @@ from fsr.transform.two_stage.influence import (
 from fsr.transform.two_stage.turns import Turns
 
 _HOLDS = {"float": 2**24, "double": 2**53}  # whole numbers up to here add up in any order
+_TURNS = {"+": ("+=", "-="), "*": ("*=",), "^": ("^=",)}  # by how the merge puts numbers together: what turns may do
+_GROWS = frozenset(["=", "|=", "&=", *(f"{op}=" for op in _TURNS)])
 _DEPTH = 8
 _UNKNOWN = For("int", "", Literal("-1"), "<", Literal("0"), Literal("0"), ())  # turns as many as you like
 
@@ -76,13 +78,14 @@ class _Law:
                 return False
             mine = next(n for n, side in fold.sides.items() if side == (state.own, True))
             sets = [g for g in merge if g.name == mine]
-            if not sets or not all(self._of_both(g, fold, known) for g in sets):
+            if not sets or not all(g.op in _GROWS and self._of_both(g, fold, known) for g in sets):
                 return False
             deciding = {fold.sides[n][0] for n in known[mine] if n in fold.sides} | {state.own}
             added = bool(sums[mine] & fold.sides.keys())
             if added and not self._may_be_added(state, sets, fold):
                 return False
-            if added and _is_sum(sets, fold, state) and not self._adds_alone(state):
+            operator = _summed(sets, fold, state)
+            if operator is not None and not self._adds_alone(state, operator):
                 return False
             alone = deciding == {state.own}
             if not added and not self._may_be_chosen(state):
@@ -129,20 +132,21 @@ class _Law:
         named = names_in(without_tests(state.value))
         return named.union(*(self.behind.get(n, frozenset()) for n in named)) & self.turns.handed
 
-    def _adds_alone(self, state: State) -> bool:
-        """Whether what is merely added up in the merge is merely added up by turns, whatever it is so far."""
+    def _adds_alone(self, state: State, operator: str) -> bool:
+        """Whether what is merely added up in the merge (or multiplied) is just that in turns, whatever it is so far."""
         name, told = self._variable(state.value), influences(self.inside)
         for g in (g for g in self.inside if g.name == name):
             asked = frozenset[str]().union(*map(names_in, g.tests))
-            match g.op, g.value:
-                case (("+=" | "-=" | "*="), _):
-                    asked |= names_in(g.value)
-                case "=", Binary("+" | "*" | "-", Name(text), other) if text == name:
-                    asked |= names_in(other)
-                case "=", Binary("+" | "*", other, Name(text)) if text == name:
-                    asked |= names_in(other)
-                case _:
+            if g.op in _TURNS[operator]:
+                asked |= names_in(g.value)
+            elif g.op == "=" and isinstance(g.value, Binary) and f"{g.value.op}=" in _TURNS[operator]:
+                left, right = g.value.left, g.value.right
+                swapped = right == Name(name or "") and g.value.op != "-"
+                if left != Name(name or "") and not swapped:
                     return False
+                asked |= names_in(left if swapped else right)
+            else:
+                return False
             if name in asked.union(*(told.get(n, frozenset()) for n in asked)):
                 return False
         return name is not None
@@ -161,7 +165,7 @@ class _Law:
     def _counts(self, state: State, type_: str, sets: list[Given], fold: Fold) -> bool:
         """Whether a float is a number of whole numbers added up, few enough for any order to be the same."""
         name = state.value.text if isinstance(state.value, Name) else ""
-        if not _is_sum(sets, fold, state) or name not in self.turns.handed or type_ not in _HOLDS:
+        if _summed(sets, fold, state) != "+" or name not in self.turns.handed or type_ not in _HOLDS:
             return False
         if self._type_of(name) != type_:
             return False
@@ -284,15 +288,16 @@ def _under(stmts: Block, around: tuple[For, ...]) -> list[tuple[object, tuple[Fo
     return found
 
 
-def _is_sum(sets: list[Given], fold: Fold, state: State) -> bool:
-    """Whether the merge adds one side of a number to the other, or multiplies them, and that is all."""
+def _summed(sets: list[Given], fold: Fold, state: State) -> str | None:
+    """The operator with which the merge puts both sides of a number together, where that is all that it does."""
     mine, other = (Name(n) for yes in (True, False) for n, side in fold.sides.items() if side == (state.own, yes))
     (one, *others) = sets
     if others or one.tests:
-        return False
+        return None
     if one.op != "=":
-        return one.op in ("+=", "*=") and one.value == other
-    return one.value in tuple(Binary(op, *sides) for op in "+*" for sides in ((mine, other), (other, mine)))
+        return one.op[0] if one.op[0] in _TURNS and one.value == other else None
+    ways = ((op, Binary(op, *sides)) for op in _TURNS for sides in ((mine, other), (other, mine)))
+    return next((op for op, way in ways if one.value == way), None)
 
 
 def _is_literal(e: Expr) -> bool:
