@@ -12,7 +12,7 @@ from fsr.search.proposers.protocol import Suggestion
 from fsr.transform.protocol import Move, Subject
 from tests.conformance.proposers import ProposerConformance, Scripted, cost, noted, search
 from tests.search.learned import TRAITS, gain, learned
-from tests.search.scripted import Knob, deterministic, timed
+from tests.search.scripted import Knob, deterministic, settings, timed
 
 
 class TestDeterministic(ProposerConformance):
@@ -109,3 +109,15 @@ def test_kernels_are_written_anew_after_a_hint_took_the_originals_place_among_th
     refinement.space = Space(refinement.space.rules, (*refinement.space.actions, Anew("anew", (1, 2), 2.0)))
     asked = [proposal.move for proposal in iter(refinement.ask, None)]
     assert sum(move.startswith("anew") for move in asked) == 2
+
+
+def test_two_moves_that_gain_together_alone_are_met_when_nothing_else_is_left() -> None:
+    refinement = deterministic((Knob("wide", (1,), 1.1), Knob("unroll", (1, 2), 1.1), Knob("hopeless", (1,), 1.1)), 0)
+    refinement.tell(refinement.ask().id, timed(1000.0))  # type: ignore[union-attr]
+    found: dict[frozenset[str], float] = {}
+    while (proposal := refinement.ask()) is not None:
+        names = frozenset(settings(proposal.candidate))
+        both = {"wide", "unroll"} <= names
+        found[names] = 700.0 if both else 1500.0 if "hopeless" in names else 1020.0
+        refinement.tell(proposal.id, timed(found[names]))
+    assert found[frozenset(["wide", "unroll"])] == 700.0
