@@ -46,7 +46,7 @@ class Judgement:
     the last it came to. evidence: of a failure, the case and what was wrong. verdict: of the paired final, if there was
     one: kind, speedup, ci95, basis. notes: what limits what was found, as cases that there was no time for. sizes:
     where it passed, the least and the largest of each at which it was compared in whole. timed_sizes: whether the timed
-    ones are among them."""
+    ones are among them; timed_blocks: whether some blocks of these were compared, at least."""
 
     status: str
     entry: str
@@ -61,6 +61,7 @@ class Judgement:
     notes: tuple[str, ...] = ()
     sizes: Mapping[str, Json] = field(default_factory=dict)
     timed_sizes: bool = False
+    timed_blocks: bool = False
 
     def to_json(self) -> dict[str, Json]:
         """The object that ``fsr evaluate --json`` prints."""
@@ -183,6 +184,7 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
     right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
     evidence = dict(outcome.evidence)
     sizes, at_timed = evidence.pop("reached", {}), evidence.pop("timed_sizes", False)
+    in_blocks = evidence.pop("timed_blocks", False)
     judgement = Judgement(
         status="passed" if right else "failed",
         entry=kernel.contract.entry,
@@ -203,6 +205,7 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
         ),
         sizes=sizes if right else {},  # type: ignore[arg-type]  # an object
         timed_sizes=right and (bool(at_timed) or (asked.timed and not spec.predicted)),  # a final compares them
+        timed_blocks=right and bool(in_blocks),
     )
     return Judged(judgement, spec, report.device)
 

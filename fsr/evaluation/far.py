@@ -84,7 +84,7 @@ def far_failure(
     if not isinstance(device, HostDevice):
         return 0, None
     image = session.quickened(image, candidate).image
-    passed, silent, started = 0, 0, time.monotonic()
+    passed, beyond, silent, started = 0, 0, 0, time.monotonic()
     cases = far_cases(session.contract, session.spec.seed)
     apart = alone(baseline) and alone(candidate)
     for case in _slow_lines(session) if apart else ():
@@ -99,9 +99,13 @@ def far_failure(
             return passed, failure
         passed += told
         silent += not told
-    if passed or budget_s < WHOLE_BUDGET_S:
+        beyond += told and case.size_map() not in session.contract.timed_sizes()
+        if told:
+            session.in_blocks.add(case.sizes)
+    if beyond or budget_s < WHOLE_BUDGET_S:
         return passed, None
-    return _whole(session, candidate.plan, image, cases)
+    more, failure = _whole(session, candidate.plan, image, cases)
+    return passed + more, failure
 
 
 def _slow_lines(session: Session) -> list[Case]:

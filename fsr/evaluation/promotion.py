@@ -72,6 +72,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     started = time.monotonic()
     candidate, binaries = request.candidate, request.binaries
     session.reached.clear()
+    session.in_blocks.clear()
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
     unrun = ""
@@ -102,7 +103,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
 
 def _reached(session: Session) -> dict[str, Json]:
     """Of each size the least and the largest that was tested in whole, by the tests before too, and whether all timed
-    sizes were."""
+    sizes were, or some of their blocks."""
     before = (case for case in session.search_cases() if not case.parts and not session.waits(case))
     found = [dict(sizes) for sizes in session.reached] + [case.size_map() for case in before]
     ends: dict[str, Json] = {
@@ -110,7 +111,13 @@ def _reached(session: Session) -> dict[str, Json]:
         for s in session.contract.sizes
         if found
     }
-    return {"reached": ends, "timed_sizes": all(timed in found for timed in session.contract.timed_sizes())}
+    some = found + [dict(sizes) for sizes in session.in_blocks]
+    timed = session.contract.timed_sizes()
+    return {
+        "reached": ends,
+        "timed_sizes": all(one in found for one in timed),
+        "timed_blocks": all(one in some for one in timed),
+    }
 
 
 def _timed(session: Session, request: PromoteRequest) -> Outcome:

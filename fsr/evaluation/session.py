@@ -78,6 +78,7 @@ class Session:
         self.unset: bool | None = None  # whether the original reads shared memory that was never set, once it is asked
         self.held_out_ns: dict[Case, float | None] = {}  # the original's times beside the timed sizes
         self.reached: set[Sizes] = set()  # sizes of cases that a candidate passed in whole
+        self.in_blocks: set[Sizes] = set()  # and of those of which some blocks did
         self._search_cases: list[Case] = []
         self._corners: list[Case] | None = None
         self._coverage: list[Case] | None = None

@@ -13,12 +13,13 @@ from fsr.computation.canonical import DIMS, canonical
 from fsr.computation.computation import Buffer, Computation, Statement
 from fsr.computation.expression import Affine, Number, names_in
 from fsr.computation.implied import without_implied
-from fsr.contract.flags import fixed_at, positions_of, with_choices
+from fsr.contract.flags import positions_of, with_choices
 from fsr.contract.model import Argument
 from fsr.expressions import evaluate_int
 from fsr.lifting.additions import additions, unasked, zero_like
 from fsr.lifting.carrying import as_neighbours
-from fsr.lifting.check import FAMILIES, RUN_IN_PART_S, Checker
+from fsr.lifting.cases import narrow_cases, usual_cases
+from fsr.lifting.check import RUN_IN_PART_S, Checker
 from fsr.lifting.found import Lifting, facing, scattered
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
@@ -30,8 +31,8 @@ from fsr.lifting.quotients import quotients
 from fsr.lifting.refused import Hopeless, Refused, TooMuch, Unexplained
 from fsr.lifting.sampling import (
     ROOM_NODES,
-    checked_sizes,
     distances,
+    is_narrow,
     least_sizes,
     smaller_sizes,
     spread_sizes,
@@ -58,6 +59,7 @@ _IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  
 _LONGEST = 1 << 20  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
 _AS_LONG = 2.0  # times what a whole took: for its launches, of which it may be that they leave less to do
+Watched = Sequence[Mapping[str, int]]  # sizes that are watched together
 
 
 class _Heavy(Exception):  # noqa: N818
@@ -112,6 +114,7 @@ class Attempt:
             cases = self._cases(sizes, part=least is not None)
             found, wrong = self._found(cases)
             if found is not None:
+                found, cases = self._at_narrow_sizes(found, sizes, cases)
                 return Lifting.of(found, started, sizes, cases)
             why = why or wrong
             found, cases = self._by_turns(sizes, cases)
@@ -125,16 +128,24 @@ class Attempt:
                 todo = wide if nothing else [*wide, *todo]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
 
+    def _at_narrow_sizes(self, found: Computation, sizes: Watched, cases: list[Case]) -> tuple[Computation, list[Case]]:
+        """What was found, or what is found with sizes watched too at which it is wrong, where opposite edges meet."""
+        every = [*cases, *(more := narrow_cases(cases))]
+        better = self._by_turns(sizes, every)[0] if self.checker.disagreement(found, more) else None
+        return (found, cases) if better is None else (better, every)
+
     def _by_turns(self, sizes: Sequence[Mapping[str, int]], cases: list[Case]) -> tuple[Computation | None, list[Case]]:
-        """As _found, and by which cases: once more, with the ends of periods watched where the check showed some."""
+        """As _found, and by which cases: once more, with the ends of periods watched where the check showed some, or
+        the narrow sizes at which it showed something else."""
         shown, self.checker.refuted = self.checker.refuted, None
         by = periods(shown[1]) if shown else ()
-        if not by or shown is None or len(sizes) < 2:
+        own = shown is not None and shown[0].keys() == sizes[0].keys()  # flags stand in a case's contract
+        if shown is None or not own or len(sizes) < 2 or not (by or any(map(is_narrow, shown[0].values()))):
             return None, cases
         self.turns, runs = by, self.runs
         try:
             wide = self._first_run(shown[0], len(runs), part=False)
-            self.runs = [*runs, [replace(wide, periods=by)]]
+            self.runs = [*runs, [replace(wide, periods=by) if by else wide]]
             found, _ = self._found(cases)
         except (TooMuch, _Heavy, Hopeless):
             found = None
@@ -247,15 +258,8 @@ class Attempt:
         more = [*(words for words in lost if words != why), *(f"it has {words}" for words in self.blind if lost)]
         return f"{why} ({'; '.join(more)})" if more else why
 
-    def _cases(self, watched: Sequence[Mapping[str, int]], *, part: bool) -> list[Case]:
-        """Every family at the first sizes that were not watched, ordinary values at the others. ``part``: two families
-        at the sizes watched, of which most elements were not looked at."""
-        own = [fixed_at(self.contract, w)[1] for w in watched]
-        if part:
-            return [Case("lifted", tuple(own[0].items()), family, 1001) for family in FAMILIES[:2]]
-        sizes = checked_sizes(self.contract, own)
-        named = [("normal", s) for s in sizes] + [(family, s) for family in FAMILIES[1:] for s in sizes[:1]]
-        return [Case("lifted", tuple(s.items()), family, 1001 + n) for n, (family, s) in enumerate(named)]
+    def _cases(self, watched: Watched, *, part: bool) -> list[Case]:
+        return usual_cases(self.contract, watched, part=part)
 
     # ------------------------------------------------------------ outputs
 

@@ -23,7 +23,6 @@ from fsr.testgen.values import CaseData, build
 
 Array = np.ndarray[Any, Any]
 _NOT_EXECUTED = (NoMeaning, ValueError, KeyError, IndexError, TypeError, MemoryError)
-FAMILIES = ("normal", "uniform", "tripled", "negated")
 RUN_S, RUN_IN_PART_S = 5.0, 1.5  # so long may the original take; where it could be observed instead
 SAMPLED = (1500, 200)  # elements that are compared where all are too many; where those are, too
 MOST_WHOLE = 1 << 19  # elements of an output that are all compared

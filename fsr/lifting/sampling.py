@@ -128,6 +128,11 @@ def checked_sizes(contract: Contract, watched: Sequence[Mapping[str, int]]) -> l
     return _distinct([*found, *(c for c in _narrow(contract) if c not in watched), dict(watched[-1])])
 
 
+def is_narrow(length: int) -> bool:
+    """Whether a size is so small that opposite edges meet."""
+    return length in _NARROW
+
+
 def _narrow(contract: Contract) -> list[dict[str, int]]:
     """Sizes at which opposite edges, or what is a step or two from them, are one: each 1, 2 and so on beside each
     other; of more sizes than two one, or all but one."""

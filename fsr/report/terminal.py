@@ -241,7 +241,12 @@ def _reached_text(result: Mapping[str, Any]) -> str:
     if not ends:
         return "every stage"
     sizes = ", ".join(f"{name} = {low}" + f" to {high}" * (low != high) for name, (low, high) in ends.items())
-    return f"at {sizes} (timed sizes {'included' if result['timed_sizes'] else 'not among them'})"
+    timed = "timed sizes not among them"
+    if result["timed_sizes"]:
+        timed = "timed sizes included"
+    elif result.get("timed_blocks"):
+        timed = "of the timed sizes some blocks, in which a whole launch takes too long here"
+    return f"at {sizes} ({timed})"
 
 
 def check_summary(result: Mapping[str, Any]) -> str:

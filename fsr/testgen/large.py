@@ -26,6 +26,7 @@ BULK, BULK_DRAWN = ("uniform", "normal"), 256
 STEPS = 24  # by which one size doubles, mostly
 FEW = 16  # lengths between a size's least and its most that may all be ways of their own
 LESS_FULL = (0.89, 0.97)  # of what there is room for
+BEYOND_ORDINARY = 1 << 16  # the same, of timed sizes: they may take too long in whole
 BEYOND_WHOLE = 1 << 20  # elements of a buffer from which on what is allowed is more than what is run in whole
 
 
@@ -154,20 +155,23 @@ def brim_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
 
 
 def far_cases(contract: Contract, seed: int) -> list[Case]:
-    """Cases beyond what can be run in full: at the upper ends of all sizes (integers and scalars at theirs too), near
-    them, and past 2^24 and 2^31 elements of the largest buffer. None for contracts whose arrays cannot be drawn in
-    parts."""
+    """Cases beyond what can be run in full: at the timed sizes, at the upper ends of all (integers and scalars at
+    theirs too), near them, and past 2^24 and 2^31 elements of the largest buffer. None for contracts whose arrays
+    cannot be drawn in parts."""
     if any(a.constraints.whole and named_in(a.shape) for a in contract.buffers()) or not contract.sizes:
         return []
     rng = stream("far", contract, seed)
     least = {s.name: clip(s, 1 + int(rng.integers(1000, 1100))) for s in contract.sizes}
     ends = {s.name: max(s.minimum, s.maximum - int(rng.integers(1, 10))) for s in contract.sizes}
-    chosen = [{s.name: s.maximum for s in contract.sizes}, ends]
+    most = {s.name: s.maximum for s in contract.sizes}
+    timed = contract.timed_sizes()
+    chosen = [*timed, most, ends]
     for goal in FAR_ELEMENTS:
         chosen += [_reaching(contract, least, size, goal) for size in contract.sizes]
         chosen.append(_shrunk_to(contract, ends, goal))
-    kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and largest_buffer(contract, s) > BEYOND_WHOLE]
-    return [new_case(f"far {i}", s, "normal" if i else "limits", rng) for i, s in enumerate(kept)]
+    least_of = [BEYOND_ORDINARY if s in timed else BEYOND_WHOLE for s in chosen]
+    kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and largest_buffer(contract, s) > least_of[i]]
+    return [new_case(f"far {i}", s, "limits" if s == most else "normal", rng) for i, s in enumerate(kept)]
 
 
 def largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:
