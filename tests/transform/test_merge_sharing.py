@@ -169,3 +169,39 @@ def test_as_many_as_a_block_has_room_for_at_each_size(subject_from, runner) -> N
         changed = action.apply(subject, move)
         assert "1024 // (h)" in changed.plan.launches[0].block[0]
         runner.check(subject, changed, {"w": 65, "h": 16}, {"w": 5, "h": 100}, {"w": 3, "h": 1024})
+
+
+TILES = """// /// fsr
+// entry = "k"
+// [sizes]
+// m = {min = 1, max = 512, timed = TIMED}
+// [args]
+// y = {role = "inout", shape = ["8 * m", "8 * m"]}
+// x = {role = "in", shape = ["8 * m", "8 * m"]}
+// m = {value = "m"}
+// [launch]
+// grid = ["m", "m"]
+// block = [8, 8]
+// ///
+__global__ void k(float *y, const float *x, int m) {
+    __shared__ float tile[8][8];
+    const int u = threadIdx.x, v = threadIdx.y, at = (blockIdx.y * 8 + v) * m * 8 + blockIdx.x * 8 + u;
+    tile[u][v] = x[at];
+    __syncthreads();
+    float sum = 0;
+    if (u > 0 && u < 7 && v > 0 && v < 7) sum = tile[u - 1][v] + tile[u + 1][v] + tile[u][v - 1] + tile[u][v + 1];
+    y[at] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize(("timed", "offered"), [("256", True), ("64", False)])
+def test_blocks_of_two_warps_are_merged_where_starting_them_takes_the_time(
+    timed, offered, subject_from, runner
+) -> None:
+    subject = subject_from(TILES.replace("TIMED", timed))
+    moves = list(MergeSharingBlocks().moves(subject))
+    assert {m.param("order") for m in moves} == ({"outer"} if offered else set())
+    assert max((64 * int(m.param("blocks")) for m in moves), default=512) == 512
+    for move in moves:
+        runner.check(subject, MergeSharingBlocks().apply(subject, move), {"m": 1}, {"m": 3}, {"m": 9})

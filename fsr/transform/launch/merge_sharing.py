@@ -32,6 +32,7 @@ MANY = (8, 16, 32, 4, 2)
 _MOST_TIMED = 512  # threads of the new block at the timed sizes, where nothing but their number is gained
 _FEWEST_TIMED = 64  # as many fill the places of a multiprocessor with 32 blocks
 _MOST_ALONE = 48  # threads of a block that leaves places empty
+_MOST_CROWDED, _CROWD = 128, 1 << 14  # threads of one whose start takes as long as what it does, of so many blocks
 _TYPE = "unsigned int"
 _SECTOR = 8  # elements: as many neighbours make the most of what is read
 _MOST_GAIN = 4.0
@@ -60,11 +61,11 @@ class MergeSharingBlocks:
             if found is None:
                 continue
             timed, most = (of(target.contract, found.threads) or 0 for of in (largest_timed, largest))
-            lanes = contiguous(target)
+            lanes, small = contiguous(target), _small(target, timed)
             for axis, grid in zip(AXES, target.launch.grid, strict=True):
                 blocks = largest_timed(target.contract, grid) or 0
                 across = lanes.get(f"blockIdx.{axis}", 0) >= max(lanes.get("threadIdx.x", 0), 1)
-                orders = [("inner", 0)] * across + [("outer", _FEWEST_TIMED)] * (timed <= _MOST_ALONE)
+                orders = [("inner", 0)] * across + [("outer", _FEWEST_TIMED)] * small
                 for order, fewest in orders:
                     for many in MANY if blocks > 1 else ():
                         room = many * found.memory.static_bytes <= STATIC_SHARED_BYTES
@@ -115,6 +116,13 @@ class MergeSharingBlocks:
                            shared_bytes=room.bytes(one.shared_bytes))  # fmt: skip
 
         return rewritten(target, move, changed, launch=launch)
+
+
+def _small(target: Target, threads: int) -> bool:
+    """Whether blocks leave places of a multiprocessor empty, or are so many that what takes the time is starting
+    them."""
+    blocks = largest_timed(target.contract, " * ".join(f"({extent})" for extent in target.launch.grid)) or 0
+    return threads <= _MOST_ALONE or (threads <= _MOST_CROWDED and blocks >= _CROWD)
 
 
 class _Names:
@@ -176,7 +184,7 @@ def _times(text: str, many: str) -> str:
 def _gain(order: str, many: int, threads: int) -> float:
     if order == "inner":
         return 1.0 + (_MOST_GAIN - 1.0) * min(many, _SECTOR) / _SECTOR - 0.01 * many
-    return max(1.05, min(_MOST_GAIN, _FEWEST_TIMED / threads)) - 0.01 * many
+    return max(1.2, min(_MOST_GAIN, _FEWEST_TIMED / threads)) - 0.01 * abs(many - _FEWEST_TIMED * 4 // threads)
 
 
 __all__ = ["MANY", "MergeSharingBlocks"]
