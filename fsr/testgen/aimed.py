@@ -32,6 +32,7 @@ FEW_SPELLED, SPELLINGS, LONG, MANY = 3, 12, 4096, (140, 800)
 COMMON = 8  # numbers up to here stand everywhere
 DRAWN = 24  # cases of a round beside those at numbers
 MOST_THRESHOLDS = 6  # of the original's own floating numbers, each by itself
+SCALES, SCALE = 2, (9, 65535)  # of its whole numbers, those that floating values may be multiplied by
 
 
 def aimed_cases(
@@ -101,14 +102,20 @@ def counted_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Ca
 
 def threshold_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:
     """Cases of floating arrays at the numbers that the original names: at them and next to them, and of elements that
-    are each 0, 1 or the number, whose products and sums come to it exactly. ``x > 0.3f`` and ``x >= 0.3f`` differ there
-    alone, and so does a sum less 0.03 that is asked whether it is positive."""
+    are each 0, 1 or the number, whose products and sums come to it exactly; and at the levels of its scales.
+    ``x > 0.3f`` and ``x >= 0.3f`` differ there alone, and so do a sum less 0.03 that is asked whether it is positive,
+    and what is rounded to a byte by one function for another."""
     if not any(_floating(a.dtype) and a.role is not Role.SCALAR for a in contract.drawn()):
         return []
-    told = sorted(values(baseline.source), key=lambda v: (v.is_integer(), abs(v) > MODEST, abs(v)))
+    spelled = literals(baseline.source, floating=True)  # 255.0f; the 16 of a shift is no value
+    told = [v for v in values(baseline.source) if not v.is_integer() or int(v) in spelled]
+    told.sort(key=lambda v: (v.is_integer(), abs(v) > MODEST, abs(v)))
     chosen = [v for v in told if abs(v) not in (1.0, 0.5)][:MOST_THRESHOLDS]
     wanted: list[tuple[Mapping[str, int], str]] = [({}, families.near(v)) for v in chosen]
     wanted += [({}, families.among((0.0, 1.0, v))[0]) for v in chosen for _ in range(TOGETHER)]
+    scales = [n for n in spelled | literals(baseline.source) if SCALE[0] <= n <= SCALE[1]]
+    scales.sort(key=lambda n: ((n & (n + 1)) != 0, n not in spelled, n))  # 255 and its likes first
+    wanted += [({}, families.levels(n)) for n in scales[:SCALES] for _ in range(TOGETHER)]
     return cases_at(contract, "thresholds", seed, wanted, HOST_ELEMENTS)
 
 

@@ -219,11 +219,13 @@ FREE: dict[str, Callable[[int], int]] = WHOLE | {CLOSE: lambda largest: (largest
 
 ENDS = "ends:"  # every array of one value, the upper end of what it may hold, of those that are named the lower one
 AMONG = "among:"  # of values that are each one of several numbers
+LEVELS = "levels:"  # of arrays at the levels of a scale (k / 255), and in the middle between two
 SPELLED = "spelled:"  # of arrays without limits that are, beside others as they are drawn evenly: no indices, no sizes
 BESIDE = "beside:"  # of scalars that are, beside ordinary arrays
 
 
 ALL_FOLLOW = (
+    LEVELS,
     SPELLED,
     AMONG,
     ENDS,
@@ -286,6 +288,12 @@ def told(family: str) -> tuple[float | int, ...]:
     return tuple(_number(text) for text in family.partition(":")[2].split(",") if text) if told_ else ()
 
 
+def levels(scale: int) -> str:
+    """The family of floating values that are whole numbers, or in the middle between two, once they are multiplied by a
+    scale: what is rounded one way for another (``round``, ``rint``, ``+ 0.5``) differs there alone."""
+    return LEVELS + str(scale)
+
+
 def spelled(numbers: Iterable[float]) -> str:
     """The family of arrays without limits whose values are each one of the numbers."""
     return SPELLED + ",".join(map(_spelled, numbers))
@@ -311,6 +319,8 @@ def floating(family: str) -> FloatFamily:
     if family.startswith((NEAR, MOSTLY)):
         name, _, number = family.partition(":")
         return _near(float(number), 1 if f"{name}:" == NEAR else 7)
+    if family.startswith(LEVELS):
+        return _on_levels(int(family.removeprefix(LEVELS)))
     if family.startswith(AMONG):
         return _choice(*map(float, named(family)))
     if family.startswith(BESIDE):
@@ -336,6 +346,10 @@ def _near(number: float, times: int) -> FloatFamily:
         return replace(draw, kind=Kind.CHOICE, table=(*table, 0.0), row=0)
 
     return family
+
+
+def _on_levels(scale: int) -> FloatFamily:
+    return lambda draw, limits: replace(draw, kind=Kind.GRID, a=0.5 / scale, c=2.0 * scale, row=0)
 
 
 def _listed(family: str, low: int, high: int) -> tuple[int, ...] | None:
