@@ -278,6 +278,8 @@ def among(numbers: Iterable[float]) -> tuple[str, str]:
 
 def named(family: str) -> tuple[float | int, ...]:
     """The numbers that the scalars of a family are among; none for other families."""
+    if family.startswith(LEVELS):
+        return (1,)  # a level times this is one
     listed = family.partition(":")[2] if family.startswith((AMONG, BESIDE)) else ""
     return tuple(_number(text) for text in listed.split(",") if text)
 

@@ -425,8 +425,7 @@ def _special_scalar(
     low, high = float_bounds(argument, sizes) if floating else integer_bounds(argument, sizes, case.family)
     named = families.named(case.family)
     turn = special_turn(case)
-    scaled = case.family.startswith(families.LEVELS)
-    often = case.family in OFTEN_SPECIAL or scaled or bool(named) or turn == ALL_SPECIAL
+    often = case.family in OFTEN_SPECIAL or bool(named) or turn == ALL_SPECIAL
     if not floating and not has_limits(argument):
         return None  # nobody says that it may be 0: a divisor may not
     largest = max(sizes.values(), default=1)
@@ -440,11 +439,7 @@ def _special_scalar(
         return max(ends, key=abs)  # whose product with the spike overflows, if any does
     if case.kind.timed or not (often or (turn == SOME_SPECIAL and rng.integers(2))):
         return None
-    wanted = [
-        named,
-        (1,) if scaled else EXACT_SCALARS if case.family in ROUNDED and floating else (),
-        (0, 1, -1, *ends),
-    ]
+    wanted = [named, EXACT_SCALARS if case.family in ROUNDED and floating else (), (0, 1, -1, *ends)]
     allowed = [[n for n in some if low <= n <= high and (floating or n == int(n))] for some in wanted]
     fitting = next((list(dict.fromkeys(some)) for some in allowed if some), None)
     if fitting is None:
