@@ -29,6 +29,9 @@ from fsr.source.constants import as_constants
 from fsr.source.entry import bare_name
 from fsr.source.file import KernelFile
 from fsr.testgen.candidate_file import fitting_plan, plan_notes, stated_plan
+from fsr.testgen.cases import held_out_cases
+from fsr.testgen.corner_cases import corner_cases
+from fsr.testgen.dialled import dialled_cases
 from fsr.testgen.meant import meant_plans
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
@@ -226,12 +229,21 @@ def _named(plan: Plan) -> str:
     return f"{first} and {len(others)} more" if others else first
 
 
+def _held_out(spec: SessionSpec) -> int:
+    """About how many cases a promotion has: those around a candidate's own numbers are not known before."""
+    contract, seed, most = spec.contract, spec.seed, spec.backend.limits.elements
+    count = len(held_out_cases(contract, seed, max_elements=most))
+    count += len(corner_cases(contract, seed, most)) + len(dialled_cases(contract, seed, most))
+    return max(10, round(count, -1))
+
+
 def judged_by(workers: Workers, spec: SessionSpec, candidate: Candidate, budget_s: float, asked: Asked) -> Outcome:
     """What the search's and the promotion's stages say of a candidate, and how many cases it passed in all."""
     compiled, outcome = evaluated(workers, spec, candidate)
     if compiled is None or outcome.status < Status.CORRECT:
         return outcome
-    asked.tell(f"{_named(spec.contract.plan)}: testing, {outcome.passed} cases passed, now held-out ones")
+    more = _held_out(spec)
+    asked.tell(f"{_named(spec.contract.plan)}: testing, {outcome.passed} cases passed, now about {more} held-out ones")
     part = PromotionPart.WHOLE if asked.timed else PromotionPart.TESTS
     final = promoted(workers, PromoteRequest(spec, candidate, compiled, budget_s, part, own_tested=True))
     return replace(final, cases=outcome.cases + final.cases, passed=outcome.passed + final.passed)
