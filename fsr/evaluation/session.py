@@ -81,6 +81,7 @@ class Session:
         self.in_blocks: set[Sizes] = set()  # and of those of which some blocks did
         self._search_cases: list[Case] = []
         self._corners: list[Case] | None = None
+        self._large: list[Case] | None = None
         self._coverage: list[Case] | None = None
         self._mapped: tuple[Image, BlockMap] | None = None  # of the last candidate that was judged in parts
         self._running: tuple[Image, Quickened] | None = None  # of the last candidate that was judged
@@ -210,9 +211,12 @@ class Session:
         size, which all other cases have."""
         if self.spec.fixed:
             return []
-        found = bulk_cases(self.contract, self.spec.seed, LARGE_ELEMENTS, self._threads_at)
-        found += large_cases(self.contract, self.spec.seed, LARGE_ELEMENTS)
-        return [*found, *large_cases(self.contract, self.spec.seed, 8 * LARGE_ELEMENTS)[-1:]]
+        if self._large is None:  # every promotion and every mutant asks
+            contract, seed = self.contract, self.spec.seed
+            self._large = bulk_cases(contract, seed, LARGE_ELEMENTS, self._threads_at)
+            self._large += large_cases(contract, seed, LARGE_ELEMENTS)
+            self._large += large_cases(contract, seed, 8 * LARGE_ELEMENTS)[-1:]
+        return list(self._large)
 
     def _threads_at(self, sizes: Mapping[str, int]) -> int:
         return self.launched_threads(

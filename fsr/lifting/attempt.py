@@ -134,7 +134,7 @@ class Attempt:
         better = self._by_turns(sizes, every)[0] if self.checker.disagreement(found, more) else None
         return (found, cases) if better is None else (better, every)
 
-    def _by_turns(self, sizes: Sequence[Mapping[str, int]], cases: list[Case]) -> tuple[Computation | None, list[Case]]:
+    def _by_turns(self, sizes: Watched, cases: list[Case]) -> tuple[Computation | None, list[Case]]:
         """As _found, and by which cases: once more, with the ends of periods watched where the check showed some, or
         the narrow sizes at which it showed something else."""
         shown, self.checker.refuted = self.checker.refuted, None

@@ -9,7 +9,7 @@ from fsr.contract.flags import at_some_places
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int
-from fsr.records import Role, ScalarArgument
+from fsr.records import Launch, Role, ScalarArgument
 
 INT_LIMIT = 2**31 - 1
 SAMPLES = 64
@@ -91,6 +91,11 @@ def largest_timed(contract: Contract, text: str) -> int | None:
         return max(evaluate_int(text, sizes) for sizes in contract.timed_sizes())
     except (ContractError, ValueError):
         return None
+
+
+def timed_blocks(contract: Contract, launch: Launch) -> int:
+    """How many blocks a launch has over the timed configurations, the most; 0 when that does not evaluate."""
+    return largest_timed(contract, " * ".join(f"({extent})" for extent in launch.grid)) or 0
 
 
 def one_thread_each(grid: str, count: str, threads: int) -> bool:

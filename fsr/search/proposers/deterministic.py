@@ -196,9 +196,10 @@ class Deterministic:
 def _runners_up(view: View, parents: Iterable[Trial]) -> list[Trial]:
     """Others that are hardly slower than the fastest: two moves may gain together what neither does alone (accesses of
     whole records, and several of them under way), and are looked at when nothing else is left."""
-    known, best = {t.proposal.id for t in parents}, min((t.time_ns for t in view.elites if t.time_ns), default=0.0)
-    close = [t for t in view.trials if t.time_ns and t.time_ns <= HARDLY_SLOWER * best and t.proposal.id not in known]
-    return sorted(close, key=lambda t: (t.time_ns or math.inf, t.proposal.id))[:ELITES_CONSIDERED]
+    known, best = {t.proposal.id for t in parents}, view.elites[0].time_ns if view.elites else None
+    right = ((t.time_ns, t.proposal.id, t) for t in view.trials if t.time_ns is not None and t.proposal.id not in known)
+    close = [one for one in right if best is not None and one[0] <= HARDLY_SLOWER * best]
+    return [t for _, _, t in sorted(close, key=lambda one: one[:2])[:ELITES_CONSIDERED]]
 
 
 def kind_of(move: Move) -> str:

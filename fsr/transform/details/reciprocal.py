@@ -6,7 +6,6 @@ divisor cost one division in front of it; those of neighbouring statements (``x 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -60,9 +59,8 @@ class Reciprocal:
 
 def _of_loop(target: Target, loop: For) -> Expr | None:
     """What the first division of the loop divides by that the loop does not change."""
-    changing = _changed(target, loop) | {loop.var}
-    found = _Divisions(target).of((*loop.body,))
-    return next((d for d in found if not names_in(d) & changing), None)
+    changing = _changed(target, loop)
+    return next((d for d in _Divisions(target).of(loop.body) if not names_in(d) & changing), None)
 
 
 class _Divisions:
@@ -78,9 +76,9 @@ class _Divisions:
             if isinstance(s, Assign) and s.op == "/=" and self.fits(s.target, s.value):
                 found.append(s.value)
         for e in walk_exprs(tuple(stmts)):
-            match e:
-                case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)) if self.fits(left, right):
-                    found.append(right)
+            quotient = _quotient(e)
+            if quotient is not None and self.fits(*quotient):
+                found.append(quotient[1])
         return found
 
     def fits(self, left: Expr, right: Expr) -> bool:
@@ -110,14 +108,13 @@ class _Sharing:
         """The statements, in which neighbours that divide by the same divide once; and those nested in them."""
         done, rest = list[Stmt](), list(block)
         while rest:
-            counts = Counter(self.divisions.of(rest[:1]))
-            spans = {d: self._span(rest, d) for d in counts}
-            several = [d for d, n in spans.items() if n and len([x for x in self.divisions.of(rest[:n]) if x == d]) > 1]
-            if not several:
+            spans = ((d, self._span(rest, d)) for d in dict.fromkeys(self.divisions.of(rest[:1])))
+            shared = next(((d, n) for d, n in spans if self.divisions.of(rest[:n]).count(d) > 1), None)
+            if shared is None:
                 done.append(with_blocks(rest.pop(0), self.of))
                 continue
-            span = spans[several[0]]
-            inverse, changed = self.multiplied(tuple(rest[:span]), several[0])
+            divisor, span = shared
+            inverse, changed = self.multiplied(tuple(rest[:span]), divisor)
             done.append(inverse)
             rest[:span] = changed
         return tuple(done)
@@ -137,9 +134,9 @@ class _Sharing:
 
     def _product(self, divisor: Expr, name: str) -> Callable[[Expr], Expr]:
         def change(e: Expr) -> Expr:
-            match e:
-                case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)) if right == divisor:
-                    return Binary("*", left, Name(name)) if self.divisions.fits(left, right) else e
+            quotient = _quotient(e)
+            if quotient is not None and quotient[1] == divisor and self.divisions.fits(*quotient):
+                return Binary("*", quotient[0], Name(name))
             return e
 
         return change
@@ -151,6 +148,14 @@ class _Sharing:
             return s
 
         return change
+
+
+def _quotient(e: Expr) -> tuple[Expr, Expr] | None:
+    """What is divided, and by what, in either spelling; None for anything else."""
+    match e:
+        case Binary("/", left, right) | Call(Name("__fdividef"), (left, right)):
+            return left, right
+    return None
 
 
 def _changed(target: Target, s: Stmt) -> frozenset[str]:

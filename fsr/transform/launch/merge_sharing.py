@@ -25,7 +25,7 @@ from fsr.transform.launch.met_alike import met_alike
 from fsr.transform.launch.told_ids import Ids, taken_apart, with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.sizes import largest, largest_timed
+from fsr.transform.sizes import largest, largest_timed, timed_blocks
 from fsr.transform.target import Target, target_of, targets
 
 MANY = (8, 16, 32, 4, 2)
@@ -121,8 +121,9 @@ class MergeSharingBlocks:
 def _small(target: Target, threads: int) -> bool:
     """Whether blocks leave places of a multiprocessor empty, or are so many that what takes the time is starting
     them."""
-    blocks = largest_timed(target.contract, " * ".join(f"({extent})" for extent in target.launch.grid)) or 0
-    return threads <= _MOST_ALONE or (threads <= _MOST_CROWDED and blocks >= _CROWD)
+    if threads <= _MOST_ALONE:
+        return True
+    return threads <= _MOST_CROWDED and timed_blocks(target.contract, target.launch) >= _CROWD
 
 
 class _Names:

@@ -19,7 +19,7 @@ from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.launch.told_ids import Ids, with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.sizes import always, largest, largest_timed
+from fsr.transform.sizes import always, largest, largest_timed, timed_blocks
 from fsr.transform.target import Target, target_of, targets
 
 THREADS = (64, 32, 128, 256)
@@ -55,7 +55,7 @@ class SplitBlocks:
                 continue
             contract = target.contract
             across = largest_timed(contract, cut.extent) or 0
-            blocks = largest_timed(contract, " * ".join(f"({g})" for g in target.launch.grid)) or 0
+            blocks = timed_blocks(contract, target.launch)
             for rank, threads in enumerate(THREADS):
                 rows = threads // cut.beside
                 if rows and rows * cut.beside == threads and rows < across and blocks:

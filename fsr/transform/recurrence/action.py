@@ -21,7 +21,7 @@ from fsr.transform.recurrence.placing import AXES, Layout
 from fsr.transform.recurrence.shared_state import THREAD, THREADS_OF_BLOCK
 from fsr.transform.recurrence.step_text import StepText, Tile
 from fsr.transform.recurrence.sums import Summed, sums_of
-from fsr.transform.sizes import largest, largest_timed
+from fsr.transform.sizes import largest, largest_timed, timed_blocks
 from fsr.transform.target import Target, target_of, targets
 
 ENDS_THREADS = 256  # of a block before the first step and behind the last
@@ -44,7 +44,7 @@ class StepLaunches:
         if subject.keep_launch or any(size.name == STEP for size in subject.contract.sizes):
             return
         for target in targets(subject):
-            blocks = _timed(target, " * ".join(f"({g})" for g in target.launch.grid))
+            blocks = timed_blocks(target.contract, target.launch)
             rec = recurrence(target) if 0 < blocks < subject.gpu.sm_count else None
             summed = sums_of(rec) if rec is not None else None
             if rec is None or summed is None or not summed.count:

@@ -89,7 +89,8 @@ def calculated(found: tuple[Given, ...]) -> Names:
         for part in _calculations(g.value):
             own |= names_in(without_tests(part))
         direct.append((g.name, own.union(*(values.get(n, frozenset()) for n in own))))
-    copies = {g.name: frozenset(_copied(g.value)) for g in found}
+    copies = _closed({g.name: frozenset() for g in found}, [(g.name, frozenset(_copied(g.value))) for g in found],
+                     follow=False)  # fmt: skip
     result = dict(_closed({g.name: frozenset() for g in found}, direct, follow=False))
     while True:
         more = {n: result[n].union(*(result.get(c, frozenset()) for c in copies[n])) for n in result}
