@@ -22,6 +22,7 @@ Built = tuple[Image, Plan] | CompileFailure
 """An image to run a candidate from, with the plan that launches it there."""
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+_C_LINKAGE = re.compile(r'\bextern\s+"C"')  # under which functions of two namespaces are one
 _ERROR = re.compile(r":(\d+)(?::\d+)?: (?:fatal )?error: ")
 
 
@@ -91,7 +92,7 @@ def _joined(candidates: Sequence[Candidate]) -> tuple[str, list[Plan], list[int]
     parts, plans = [], []
     for number, candidate in enumerate(candidates):
         includes |= dict.fromkeys(_INCLUDE.findall(candidate.source))
-        body = _INCLUDE.sub("", candidate.source)
+        body = _C_LINKAGE.sub('extern "C++"', _INCLUDE.sub("", candidate.source))
         undone = "".join(f"#undef {name}\n" for name in dict.fromkeys(_DEFINE.findall(body)))
         parts.append(f"namespace c{number} {{\n{body}\n}}\n{undone}\n")
         launches = tuple(replace(x, entry=f"c{number}::{x.entry}") for x in candidate.plan.launches)

@@ -54,3 +54,33 @@ def test_nothing_for_doubles_and_for_exact_contracts():
 def test_what_soon_overflows_stays_in_double():
     steep = SINGLE.replace("x[i < n ? i : 0] * 2.0", "exp(1.0 * x[i < n ? i : 0]) / 3.0")
     assert list(ACTION.moves(subject_of(steep))) == []
+
+
+BOUNDED = SINGLE.replace('shape = ["n"], dtype = "float32"}\n// y', 'shape = ["n"], low = -4, high = 4}\n// y')
+
+
+def test_what_overflows_may_be_in_float_where_the_contract_says_how_large_inputs_are(runner):
+    steep = BOUNDED.replace("x[i < n ? i : 0] * 2.0", "exp(-0.5 * pow(x[i < n ? i : 0], 2)) / 3.0")
+    subject = subject_of(steep)
+    *_, every = (ACTION.apply(subject, m) for m in ACTION.moves(subject))
+    assert "exp(-0.5f * powf(x[i < n ? i : 0], 2)) / 3.0f" in every.source
+    want, got = (runner.outputs(c, subject.contract, {"n": 70})["y"] for c in (subject.candidate, every))
+    np.testing.assert_allclose(got, want, rtol=2e-6)
+
+
+def test_macros_that_are_doubles_and_functions_of_the_kernels_own(runner):
+    text = BOUNDED.replace(
+        "__global__",
+        """#define TURN 6.28318530717958647692
+#define TWICE(a) (2.0 * (a))
+static __device__ double wave(double a) { return TURN * a + 1.0; }
+__global__""",
+    ).replace("x[i < n ? i : 0] * 2.0", "wave(x[i < n ? i : 0]) + M_PI * TURN")
+    subject = subject_of(text)
+    some, every = (ACTION.apply(subject, m) for m in ACTION.moves(subject))
+    assert "double wave(double a) { return TURN * a + 1.0; }" in some.source
+    assert "float wave(float a) { return float(TURN) * a + 1.0f; }" in every.source
+    assert "+ float(M_PI) * float(TURN)" in every.source
+    assert list(ACTION.moves(replace(subject, candidate=every))) == []
+    want, got = (runner.outputs(c, subject.contract, {"n": 70})["y"] for c in (subject.candidate, every))
+    np.testing.assert_allclose(got, want, rtol=2e-6)

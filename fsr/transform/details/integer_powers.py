@@ -1,4 +1,4 @@
-"""integer-powers: ``pow(x, 2)`` is a product, ``pow(x, 0.5)`` a root (strength reduction).
+"""integer-powers: ``pow(x, 2)`` is a product, ``pow(x, -2)`` one over it, ``pow(x, 0.5)`` a root (strength reduction).
 
 A general power takes a logarithm and an exponential, with branches that also keep it in the loop where it does not
 change; a product takes an instruction. Everywhere in the file, since such calls mostly stand in functions.
@@ -33,7 +33,7 @@ _BEFORE_VALUES = frozenset(["return", "else", "do"])  # words that no declaratio
 
 @dataclass(frozen=True, slots=True)
 class IntegerPowers:
-    """Powers of a small number, and of a half, in place of calls for any."""
+    """Powers of a small number, and of a half, and one over them, in place of calls for any."""
 
     name: str = "integer-powers"
     aims_at: frozenset[str] = frozenset(["compute", "instructions"])
@@ -99,6 +99,11 @@ def _product(base: str, exponent: str, *, single: bool) -> str:
     except ValueError:
         return ""
     base = f"(float)({base})" if single else base
-    if number == 0.5:
-        return f"sqrt({base})"
-    return f"fsr_power<{int(number)}>({base})" if number.is_integer() and 2 <= number <= MOST else ""
+    if abs(number) == 0.5:
+        return f"{'sqrt' if number > 0 else 'rsqrt'}({base})"
+    if number == -1.0:
+        return f"(1 / fsr_power<1>({base}))"
+    if not number.is_integer() or not 2 <= abs(number) <= MOST:
+        return ""
+    power = f"fsr_power<{int(abs(number))}>({base})"
+    return power if number > 0 else f"(1 / {power})"
