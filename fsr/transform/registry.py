@@ -16,6 +16,7 @@ from fsr.transform.details.fast_math import FastMath
 from fsr.transform.details.fixed_values import FixedValues
 from fsr.transform.details.float_literals import FloatLiterals
 from fsr.transform.details.function_loops import UnrollFunctions
+from fsr.transform.details.gathered_factors import GatherFactors
 from fsr.transform.details.guarded_insertion import GuardInsertion
 from fsr.transform.details.index32 import Index32
 from fsr.transform.details.integer_powers import IntegerPowers
@@ -96,7 +97,7 @@ DETAILS: tuple[Action, ...] = (
     ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(), StageSlices(), StageRows(),
     InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(),
     FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), InvariantDivision(), Reciprocal(),
-    Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    GatherFactors(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

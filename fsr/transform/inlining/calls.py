@@ -125,6 +125,7 @@ def _calls_itself(form: KernelForm) -> bool:
     return any(isinstance(e, Call) and own_name(_named(e)) == form.name for e in walk_exprs(form.body))
 
 
+@lru_cache(maxsize=1024)
 def result_type(name: str, source: str) -> str | None:
     """What a function returns, as written; None where it has several definitions, or its head tells no type."""
     heads = re.findall(rf"([^;{{}}()>]*)\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*)?\{{", source)

@@ -1,0 +1,248 @@
+"""gather-factors: a product of quotients and exponentials has one division, and one exponential of a sum.
+
+``exp(a / s) * exp(b / s) / (s * c)`` is ``exp((a + b) / s) / (s * c)``, ``a / b * (c / d)`` is ``a * c / (b * d)``: no
+compiler does it, since results may be off by some roundings more. Weights of several dimensions (kernel densities,
+bilateral filters, likelihoods) are written so. What a variable holds that is used once, as a factor, counts as one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+from fsr.analysis.returned import written_out
+from fsr.analysis.types import DOUBLE, FLOAT, aliases, bare, type_of
+from fsr.records import Candidate
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Expr,
+    ExprStmt,
+    Index,
+    Literal,
+    Name,
+    OpaqueExpr,
+    Stmt,
+    Unary,
+)
+from fsr.source.macros import macros
+from fsr.source.mapping import rewrite, substitute, with_blocks, with_exprs
+from fsr.source.walk import Block, names_in, names_written, nodes, variables, walk_expr
+from fsr.transform.details.fast_math import has_exact_results
+from fsr.transform.plan import rewritten
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.target import Target, target_of, targets
+
+_GAIN, _MOST_GAIN = 1.08, 1.6
+_SAVED_GAIN = 0.06  # for each division or exponential that is saved
+_EXPONENTIALS = {"exp", "expf", "__expf"}
+_ONE = {FLOAT: Literal("1.0f"), DOUBLE: Literal("1.0")}
+
+
+@dataclass(frozen=True, slots=True)
+class GatherFactors:
+    """All products of a kernel."""
+
+    name: str = "gather-factors"
+    aims_at: frozenset[str] = frozenset(["compute", "instructions"])
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """One for each kernel with such a product; none where results are to be exact."""
+        if has_exact_results(subject.contract):
+            return
+        for target in targets(subject):
+            gathered = _gathered(target)
+            if gathered.saved:
+                gain = min(_GAIN + _SAVED_GAIN * gathered.saved, _MOST_GAIN)
+                yield Move(self.name, target.region, (), gain)
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate with the products."""
+        target = target_of(subject, move)
+        return rewritten(target, move, replace(target.kernel, body=_gathered(target).body))
+
+
+def _gathered(target: Target) -> _Gathering:
+    """The kernel's products, of functions that merely return one too; as they are where they save as much."""
+    found = _Gathering(target, target.kernel.body)
+    plain = written_out(target.kernel, target.source)
+    other = found if plain.body == target.kernel.body else _Gathering(target, plain.body)
+    return other if other.saved > found.saved else found
+
+
+@dataclass(frozen=True)
+class _Product:
+    """``above`` over ``below``, with the sign; ``divisions``: by anything but a number, that were written."""
+
+    above: tuple[Expr, ...] = ()
+    below: tuple[Expr, ...] = ()
+    negative: bool = False
+    divisions: int = 0
+
+    def times(self, other: _Product, *, over: bool) -> _Product:
+        """The product with another, or the quotient."""
+        above, below = (other.below, other.above) if over else (other.above, other.below)
+        new = int(over and not all(isinstance(x, Literal) for x in other.above))
+        divisions = self.divisions + other.divisions + new
+        return _Product((*self.above, *above), (*self.below, *below), self.negative != other.negative, divisions)
+
+
+@dataclass
+class _Gathering:
+    """The statements with products gathered; ``saved``: divisions and exponentials."""
+
+    target: Target
+    start: Block
+    saved: int = 0
+    body: Block = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._names = aliases(self.target.source)
+        numbers = (m for m in macros(self.target.source) if m.params is None and re.fullmatch(r"[\d.]\S*", m.body))
+        self._types = {m.name: type_of(Literal(m.body), {}, {}) or "" for m in numbers} | dict(self.target.known.types)
+        self._types |= {s.name: s.type for s in nodes(self.start) if isinstance(s, Declare) and not s.dims}
+        uses = Counter(n.text for n in nodes(self.start) if isinstance(n, Name))
+        self._once = {name for name, count in uses.items() if count == 1}
+        opaque = any(isinstance(n, OpaqueExpr) for n in nodes(self.start))
+        self.body = self._block(self.start if opaque else self._joined(self.start))
+
+    def _kind(self, e: Expr) -> str | None:
+        return type_of(e, self._types, self._names)
+
+    # ------------------------------------------------------------ statements
+
+    def _block(self, block: Block) -> Block:
+        return tuple(with_blocks(with_exprs(s, self._changed), self._block) for s in block)
+
+    def _changed(self, e: Expr) -> Expr:
+        def change(x: Expr) -> Expr | None:
+            if not isinstance(x, Binary) or x.op not in "*/" or self._kind(x) not in _ONE:
+                return None
+            return self._simpler(x)
+
+        return rewrite(e, change)
+
+    def _joined(self, block: Block) -> Block:
+        """The statements with variables that are used once, as a factor, written out there."""
+        rest = [with_blocks(s, self._joined) for s in block]
+        done = list[Stmt]()
+        while rest:
+            s = rest.pop(0)
+            value = self._factor(s) if isinstance(s, Declare) else None
+            at = None if value is None or not isinstance(s, Declare) else _use(s.name, value, rest)
+            if at is None or value is None or not isinstance(s, Declare):
+                done.append(s)
+            else:
+                rest[at] = substitute(rest[at], {s.name: value})
+        return tuple(done)
+
+    def _factor(self, s: Declare) -> Expr | None:
+        """The value of a variable that is used once, where it is a quotient or has an exponential as factor."""
+        kind = None if s.init is None else self._kind(s.init)
+        if s.init is None or kind not in _ONE or s.name not in self._once or s.dims or s.qualifiers:
+            return None
+        product = self._product(s.init, kind) if bare(s.type) == kind else None
+        wanted = product is not None and (product.divisions or any(map(_exponential, product.above)))
+        return s.init if wanted else None
+
+    # ------------------------------------------------------------ products
+
+    def _simpler(self, e: Binary) -> Expr | None:
+        """The product; None where that saves nothing."""
+        kind = self._kind(e)
+        product = self._product(e, kind) if kind is not None else None
+        if product is None or kind is None:
+            return None
+        exponents = [(x, False) for x in product.above if isinstance(x, Call) and _exponential(x)]
+        exponents += [(x, True) for x in product.below if isinstance(x, Call) and _exponential(x)]
+        others = [x for x in product.above if not _exponential(x)]
+        below = [x for x in product.below if not _exponential(x)]
+        saved = max(len(exponents) - 1, 0) + max(product.divisions - (1 if below else 0), 0)
+        if len(exponents) < 2 and product.divisions < 2:
+            return None
+        self.saved += saved
+        parts = [self._changed(x) for x in others]
+        if exponents:
+            first = exponents[0][0]
+            assert isinstance(first, Call)
+            parts.insert(
+                0, Call(first.callee, (self._sum([(x.args[0], n) for x, n in exponents if isinstance(x, Call)]),))
+            )
+        found = _multiplied(parts) if parts else _ONE[kind]
+        if below:
+            found = Binary("/", found, _multiplied([self._changed(x) for x in below]))
+        return Unary("-", found) if product.negative else found
+
+    def _product(self, e: Expr, kind: str) -> _Product | None:
+        """An expression as a product of factors of one type, and of numbers; None where one is of another."""
+        match e:
+            case Binary("*" | "/" as op, left, right) if self._kind(e) == kind:
+                a, b = self._product(left, kind), self._product(right, kind)
+                return None if a is None or b is None else a.times(b, over=op == "/")
+            case Unary("-", operand) if self._kind(operand) == kind:
+                inner = self._product(operand, kind)
+                return None if inner is None else replace(inner, negative=not inner.negative)
+            case Cast(type_, operand) if type_ == kind == self._kind(operand):
+                return self._product(operand, kind)
+        plain = self._kind(e) == kind or (isinstance(e, Literal) and e.text.isdigit())
+        return _Product((e,)) if plain and self.target.functions.calls_builtins(e) else None
+
+    def _sum(self, exponents: Sequence[tuple[Expr, bool]]) -> Expr:
+        """The sum of exponents, of which some are taken away; those over the same are one quotient."""
+        groups: dict[tuple[Expr, ...], list[tuple[Expr, bool]]] = {}
+        for e, minus in exponents:
+            kind = self._kind(e)
+            product = None if kind not in _ONE else self._product(e, str(kind))
+            if product is None or not product.above:
+                groups.setdefault((), []).append((e, minus))
+            else:
+                groups.setdefault(product.below, []).append((_multiplied(product.above), minus != product.negative))
+        terms = list[tuple[Expr, bool]]()
+        for below, members in groups.items():
+            taken = all(minus for _, minus in members)
+            added = _added([(e, minus and not taken) for e, minus in members])
+            terms.append((Binary("/", added, _multiplied(below)) if below else added, taken))
+        return _added(terms)
+
+
+def _use(name: str, value: Expr, rest: Sequence[Stmt]) -> int | None:
+    """Which of the statements has a variable as a factor; None where its value may be another there."""
+    reads = any(isinstance(x, Index) or (isinstance(x, Unary) and x.op == "*") for x in walk_expr(value))
+    for at, s in enumerate(rest):
+        if isinstance(s, Declare | Assign | ExprStmt) and name in _factors(s):
+            return at
+        if any(isinstance(n, Name) and n.text == name for n in nodes(s)):
+            return None
+        own = isinstance(s, Declare) or (isinstance(s, Assign) and isinstance(s.target, Name) and not reads)
+        if not own or (names_written((s,)) | frozenset(variables((s,)))) & names_in(value):
+            return None
+    return None
+
+
+def _exponential(e: Expr) -> bool:
+    return isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text in _EXPONENTIALS and len(e.args) == 1
+
+
+def _multiplied(factors: Sequence[Expr]) -> Expr:
+    return reduce(lambda a, b: Binary("*", a, b), factors)
+
+
+def _added(terms: Sequence[tuple[Expr, bool]]) -> Expr:
+    """A sum; what is taken away comes last."""
+    added, taken = [e for e, minus in terms if not minus], [e for e, minus in terms if minus]
+    if not added:
+        return Unary("-", reduce(lambda a, b: Binary("+", a, b), taken))
+    return reduce(lambda a, b: Binary("-", a, b), taken, reduce(lambda a, b: Binary("+", a, b), added))
+
+
+def _factors(s: Declare | Assign | ExprStmt) -> frozenset[str]:
+    """Names that are factors of a product in a statement."""
+    products = (n for n in nodes(s) if isinstance(n, Binary) and n.op in "*/")
+    own = {side.text for p in products for side in (p.left, p.right) if isinstance(side, Name)}
+    return frozenset(own)
