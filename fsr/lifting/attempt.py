@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -17,10 +18,11 @@ from fsr.contract.flags import positions_of, with_choices
 from fsr.contract.model import Argument
 from fsr.expressions import evaluate_int
 from fsr.lifting.additions import additions, unasked, zero_like
+from fsr.lifting.alternation import alternating, by_places, few_turns
 from fsr.lifting.carrying import as_neighbours
 from fsr.lifting.cases import narrow_cases, usual_cases
 from fsr.lifting.check import RUN_IN_PART_S, Checker
-from fsr.lifting.found import Lifting, facing, scattered
+from fsr.lifting.found import Lifting, data_chooses, explained, facing, require_short, scattered
 from fsr.lifting.generalise import Generaliser
 from fsr.lifting.graph import Graph
 from fsr.lifting.launches import Steps, by_launches
@@ -36,6 +38,7 @@ from fsr.lifting.sampling import (
     least_sizes,
     smaller_sizes,
     spread_sizes,
+    turned_sizes,
     watched_sizes,
     wide_sizes,
 )  # fmt: skip
@@ -56,10 +59,9 @@ _SAME_FILLS, _FILLS = 32, 120  # runs in a row that show nothing new; runs at mo
 _ZEROS = 6  # so many runs with other data, the first among them, have zeros in some of the inputs, others in each
 _ALL_ZERO = _ZEROS + 3  # in the ones after these all floating values are zero, and whole ones few
 _IN_PART = ("normal", "normal", "zeros", "normal", among((0.0,))[0], "normal")  # in turn, where single blocks run
-_LONGEST = 1 << 20  # terms of one element, written out, at any sizes: nobody could write them down
 _WAYS = ((False, 1), (True, 1), (False, 2), (False, 0))  # whether reads past a row are neighbours, and the algebra
 _AS_LONG = 2.0  # times what a whole took: for its launches, of which it may be that they leave less to do
-Watched = Sequence[Mapping[str, int]]  # sizes that are watched together
+Watched = Sequence[Mapping[str, int]]  # together
 
 
 class _Heavy(Exception):  # noqa: N818
@@ -75,6 +77,7 @@ class Attempt:
         self.runs: list[list[Run]] = []  # by sizes, then by data
         self.ways: Sequence[tuple[bool, int]] = _WAYS
         self.carrying = False  # whether what is read past the end of a row is taken for a neighbour
+        self.apart, self.parted = True, False  # whether forms that alternate are told apart, and any did
         self.distances = frozenset(distances(self.contract))
         self.positions = frozenset(a.name for a in positions_of(self.contract))
         self.quotients = quotients(self.contract, watcher.candidate.source)
@@ -117,14 +120,16 @@ class Attempt:
                 found, cases = self._at_narrow_sizes(found, sizes, cases)
                 return Lifting.of(found, started, sizes, cases)
             why = why or wrong
-            found, cases = self._by_turns(sizes, cases)
+            few = self.parted and few_turns(self.runs)
+            found, cases = (None, cases) if few else self._by_turns(sizes, cases)
             if found is not None:
                 return Lifting.of(found, started, sizes, cases)
             if (steps := self._tried_in_steps(started)) is not None:
                 return steps
             nothing = idle(self.runs, self._outputs)
-            if sizes == choices[0] and (nothing or narrow(self.runs, self._outputs)):  # nearly all border
-                wide = [with_choices(self.contract, c) for c in wide_sizes(self.contract)]
+            if sizes == choices[0] and (nothing or few or narrow(self.runs, self._outputs)):  # nearly all border
+                sets = [turned_sizes(self.contract)] if few else wide_sizes(self.contract)
+                wide = [with_choices(self.contract, c) for c in sets]
                 todo = wide if nothing else [*wide, *todo]
         return Lifting(None, why, time.monotonic() - started, tuple(choices[0]))
 
@@ -159,27 +164,27 @@ class Attempt:
         found, why = self._found(cases)
         return Lifting.of(found, started, sizes, cases, why)
 
-    def _unexplained(self, why: str) -> None:
-        """Raises Hopeless where it was so at other sizes too: it will be at any."""
-        if self.unexplained:
-            raise Hopeless(why)
-        self.unexplained = True
-
     def _found(self, cases: Sequence[Case]) -> tuple[Computation | None, str]:
         """What was watched, by the first way whose result stands the check; else why not."""
+        in_rows = any(len(self.watcher.views[a.name]) > 1 for a in self._outputs) and not idle(self.runs, self._outputs)
         why, refuted, graphs = "", False, {algebra: Graph(algebra) for _, algebra in self.ways}
-        for carrying, algebra in self.ways:
-            if (refuted and not carrying) or (carrying and not self._in_rows()):
+        for (carrying, algebra), apart in itertools.product(self.ways, (True, False)):
+            if apart and ((refuted and not carrying) or (carrying and not in_rows)):
+                self.parted = False
                 continue
-            self.carrying = carrying
+            if not apart and not self.parted:
+                continue
+            self.carrying, self.apart, self.parted = carrying, apart, False
             try:
                 found = canonical(told_with(self._computation, graphs, algebra))
             except Hopeless:
                 raise
             except Refused as refused:
-                why = why or self._explained(str(refused))
-                if isinstance(refused, Unexplained):
-                    self._unexplained(str(refused))
+                why = why or explained(self.runs, self.blind, str(refused))
+                if isinstance(refused, Unexplained) and apart:
+                    if self.unexplained:
+                        raise Hopeless(str(refused)) from None  # it will be so at any sizes
+                    self.unexplained = True
                     break
                 if self.watcher.allowance.left_s <= 0:
                     break
@@ -187,8 +192,10 @@ class Attempt:
             wrong = self.checker.disagreement(found, cases)
             if not wrong:
                 return found, ""
-            why = why or self._explained(f"what was found does not stand the check: {wrong}")
+            why = why or explained(self.runs, self.blind, f"what was found does not stand the check: {wrong}")
             refuted = True
+            if self.parted and few_turns(self.runs):
+                break
         return None, why
 
     def lifted_in_steps(self, started: float, alone: Steps) -> Lifting:
@@ -249,22 +256,17 @@ class Attempt:
             raise too_much
         return sizes
 
-    def _in_rows(self) -> bool:
-        """Whether some output is written that has rows."""
-        return any(len(self.watcher.views[a.name]) > 1 for a in self._outputs) and not idle(self.runs, self._outputs)
-
-    def _explained(self, why: str) -> str:
-        lost = {words: None for runs in self.runs for run in runs for words in run.trace.lost}
-        more = [*(words for words in lost if words != why), *(f"it has {words}" for words in self.blind if lost)]
-        return f"{why} ({'; '.join(more)})" if more else why
-
     def _cases(self, watched: Watched, *, part: bool) -> list[Case]:
         return usual_cases(self.contract, watched, part=part)
 
     # ------------------------------------------------------------ outputs
 
     def _computation(self, graph: Graph) -> Computation:
-        self.general = self._generaliser(graph)  # outputs share what is known of their terms
+        dtypes = {a.name: a.dtype for a in self.contract.args}
+        shapes = [run.shapes for runs in self.runs for run in runs[:1]]
+        timed = self.watcher.shapes(self.contract.timed_sizes()[0])
+        # Outputs share what is known of their terms.
+        self.general = Generaliser(graph, self._sizes(), shapes, timed, dtypes, self.watcher.allowance)
         written = [s for a in self._outputs for s in self._statements(graph, a)]
         buffers = tuple(Buffer(a.name, a.dtype, self.watcher.views[a.name]) for a in self.contract.buffers())
         made = (run.made(a.name).any() for runs in self.runs for run in runs for a in self._outputs)
@@ -283,12 +285,6 @@ class Attempt:
         """The sizes of a run, with their quotients."""
         return {**sizes, **{q: evaluate_int(q, sizes) for q in self.quotients}}
 
-    def _generaliser(self, graph: Graph) -> Generaliser:
-        dtypes = {a.name: a.dtype for a in self.contract.args}
-        shapes = [run.shapes for runs in self.runs for run in runs[:1]]
-        timed = self.watcher.shapes(self.contract.timed_sizes()[0])
-        return Generaliser(graph, self._sizes(), shapes, timed, dtypes, self.watcher.allowance)
-
     def _statements(self, graph: Graph, output: Argument) -> list[Statement]:
         number, places, terms = list[int](), list[tuple[int, ...]](), list[int]()
         for n in range(len(self.runs)):
@@ -300,18 +296,27 @@ class Attempt:
             terms += found
         if not terms:
             raise Refused(f"{output.name} has no elements at the sizes watched")
-        if self._chosen(graph, terms):
+        if data_chooses(graph, terms):
             return self._scatter(graph, output)
         require_none(graph, number, terms)
-        longest = [max((graph.written_out(t) for t, n in zip(terms, number, strict=True) if n == run), default=0)
-                   for run in range(len(self.runs))]  # fmt: skip
-        if min(longest) > _LONGEST:
-            raise Hopeless(f"{output.name} is many steps in time, of which each reads neighbours of the one before")
+        require_short(graph, terms, number, output.name)
         points = self._points(number, places, as_summed(graph, terms, output.dtype))
         kept = points.where(np.array([not graph.guarded(t) for t in terms], bool))
         if len(kept) < 0.6 * len(points):
             raise Refused("branches on data were seen from one side only")
+        by = alternating(self.general, kept) if self.apart else {}
+        self.parted |= bool(by)
+        if by and not all(run.periods for run, *_ in self.runs):
+            return self._about_turns(graph, output, tuple(sorted(set(by.values()))))
         return [self._each(graph, output, kept)]
+
+    def _about_turns(self, graph: Graph, output: Argument, turns: tuple[int, ...]) -> list[Statement]:
+        """As _statements, of more elements about the ends of turns."""
+        runs, self.runs = self.runs, [[replace(run, periods=turns) for run in some] for some in self.runs]
+        try:
+            return self._statements(graph, output)
+        finally:
+            self.runs = runs
 
     def _points(self, number: Sequence[int], places: Sequence[tuple[int, ...]], terms: Sequence[int]) -> Points:
         """Elements as samples: of which run each is, where, and what."""
@@ -324,10 +329,10 @@ class Attempt:
 
     def _each(self, graph: Graph, output: Argument, points: Points) -> Statement:
         """A value for each element of an output."""
-        value = without_implied(self.general.split(points))
+        found = without_implied((by_places if self.apart else Generaliser.split)(self.general, points))
         dims = tuple(zip(DIMS, self.watcher.views[output.name], strict=False))
         place = tuple(Number(Affine(((d, 1),)), "int64") for d, _ in dims)
-        return Statement("map", output.name, dims, value, place)
+        return Statement("map", output.name, dims, found, place)
 
     def _elements(self, graph: Graph, n: int, output: str, at: Sequence[tuple[int, ...]]) -> list[int]:
         """The terms of elements in the n-th run, runs with other data merged in where data decides on branches."""
@@ -404,11 +409,6 @@ class Attempt:
         return list(known), list(known.values())
 
     # ------------------------------------------------------------ scatters
-
-    def _chosen(self, graph: Graph, terms: Sequence[int]) -> bool:
-        tops = [graph.terms[t] for t in terms]
-        return any(x[0] == "chosen" or (x[0] in ("sum", "max", "min") and any(
-            graph.terms[k][0] == "chosen" for k in x[1])) for x in tops)  # fmt: skip
 
     def _scatter(self, graph: Graph, output: Argument) -> list[Statement]:
         """Data decides where elements go: what is written, to where, for each point of a box; and what the elements

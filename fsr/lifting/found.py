@@ -12,10 +12,14 @@ from fsr.computation.computation import Computation, Statement
 from fsr.computation.expression import Expr, Fold, Op, renamed
 from fsr.computation.printing import affine_text
 from fsr.lifting.forms import Forms
+from fsr.lifting.graph import Graph
+from fsr.lifting.refused import Hopeless
+from fsr.lifting.watching import Run
 from fsr.records import Case
 from fsr.transform.launch_alone import Alone
 
 _MOST_EDGES = 6  # of one dimension of an output in one run
+_LONGEST = 1 << 20  # terms of one element, written out, at any sizes: nobody could write them down
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +73,26 @@ def scattered(found: Fold, output: str, combine: str) -> Statement:
 
     dims = tuple((names[n], affine_text(x)) for n, x in found.dims)
     return Statement("scatter", output, dims, told(body.args[0]), tuple(map(told, body.args[1:])), combine)
+
+
+def data_chooses(graph: Graph, terms: Sequence[int]) -> bool:
+    """Whether data decides where any of these are."""
+    tops = [graph.terms[t] for t in terms]
+    return any(x[0] == "chosen" or (x[0] in ("sum", "max", "min") and any(
+        graph.terms[k][0] == "chosen" for k in x[1])) for x in tops)  # fmt: skip
+
+
+def require_short(graph: Graph, terms: Sequence[int], number: Sequence[int], output: str) -> None:
+    """Raises Hopeless where some terms of every run are too long, written out. ``number``: the run of each."""
+    longest = dict[int, int]()
+    for term, run in zip(terms, number, strict=True):
+        longest[run] = max(longest.get(run, 0), graph.written_out(term))
+    if min(longest.values()) > _LONGEST:
+        raise Hopeless(f"{output} is many steps in time, of which each reads neighbours of the one before")
+
+
+def explained(runs: Sequence[Sequence[Run]], blind: Sequence[str], why: str) -> str:
+    """A reason, with what could not be watched. ``blind``: what the source has that may hide something."""
+    lost = {words: None for some in runs for run in some for words in run.trace.lost}
+    more = [*(words for words in lost if words != why), *(f"it has {words}" for words in blind if lost)]
+    return f"{why} ({'; '.join(more)})" if more else why

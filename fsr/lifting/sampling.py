@@ -30,6 +30,11 @@ _CHECKS = ((37, 70, 41, 9, 5, 6, 3), (19, 34, 23, 5, 4, 3, 2), (9, 11, 8, 7, 5, 
 _NARROW = (1, 2, 3, 4)
 _COUNTED = 4  # values of a size that is rather a choice
 # Beyond borders that are a number of the source's own: nobody writes within so many of an edge.
+# Even and odd, every way three times: what stands at a corner is not told by fewer.
+_TURNED = (
+    (19, 23, 13), (20, 24, 14), (26, 20, 15), (27, 21, 12), (22, 29, 17), (23, 30, 16), (24, 25, 19), (25, 26, 18),
+    (29, 27, 11), (30, 22, 20), (21, 32, 10), (32, 31, 21), (1, 23, 13), (1, 24, 14), (23, 1, 15), (24, 1, 12),
+)  # fmt: skip
 _WIDE = (((19, 23, 12, 10), (26, 20, 14, 11), (22, 29, 10, 13)), ((41, 53, 31, 20), (57, 45, 27, 22), (49, 61, 24, 26)))
 _LONG_CHECKS = (2311, 700, 290, 150)
 _MOST_ELEMENTS = 1 << 20  # where few threads touch them, or no fewer are allowed
@@ -92,6 +97,12 @@ def wide_sizes(contract: Contract) -> list[list[dict[str, int]]]:
     sets = [_distinct([_row(contract, row) for row in rows]) for rows in _WIDE]
     fitting = [[c for c in found if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)] for found in sets]
     return [found for found, all_ in zip(fitting, sets, strict=True) if len(found) == len(all_) > 1]
+
+
+def turned_sizes(contract: Contract) -> list[dict[str, int]]:
+    """Sizes at which every place of a short turn is at an edge, and at corners, of more than one of them."""
+    found = _distinct([_row(contract, row) for row in _TURNED])
+    return [c for c in found if _fits(contract, c, WATCHED_ELEMENTS, _WATCHED_THREADS)]
 
 
 def smaller_sizes(contract: Contract) -> list[dict[str, int]]:

@@ -19,7 +19,7 @@ _PERIODS = (2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 16, 24, 32, 64, 128)
 _OFTEN = 1.25  # times as often as elsewhere, elements of one place in a period differ
 _EXPLAINED = 0.6  # of how the rate of differences varies along a dimension
 _FEWEST_TURNS = 2  # periods that are seen whole along a dimension
-_MOST_CELLS = 160  # elements looked at, for a period
+_MOST_CELLS = 480  # elements looked at, for a period
 
 
 def turns(points: Points, loops: Sequence[str]) -> Iterator[Turn]:
@@ -77,13 +77,14 @@ def _told(rates: Rates, by: int) -> float:
 
 
 def cells_about_turns(shape: Sequence[int], by: Sequence[int]) -> list[Place]:
-    """Elements on either side of the ends of periods, some of the many there are."""
-    along = []
+    """Elements on either side of the ends of periods, some of the many there are, and all about corners."""
+    along, edges = [], []
     for length in shape:
         ends = {k * p + more for p in by for k in range(1, 5) for more in (-1, 0, 1)}
-        own = sorted({0, 1, length - 1, length // 2, *(e for e in ends if e < length)} & set(range(length)))
-        along.append(own)
+        edges.append(sorted({0, 1, length - 2, length - 1} & set(range(length))))
+        along.append(sorted({*edges[-1], length // 2, *(e for e in ends if e < length)} & set(range(length))))
     every = list(itertools.product(*along))
     if len(every) <= _MOST_CELLS:
         return every
-    return [every[n] for n in sorted(np.random.default_rng(3).choice(len(every), _MOST_CELLS, replace=False))]
+    some = (every[n] for n in np.random.default_rng(3).choice(len(every), _MOST_CELLS, replace=False))
+    return sorted({*itertools.product(*edges), *some})
