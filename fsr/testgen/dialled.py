@@ -12,7 +12,7 @@ from fsr.contract.model import Contract
 from fsr.records import Case, CaseKind, Role
 from fsr.testgen.cases import new_case, stream
 from fsr.testgen.fitting import clip, fit
-from fsr.testgen.values import ALL_DRAWN, SOME_SPECIAL, special_turn
+from fsr.testgen.scalars import ALL_DRAWN, SOME_SPECIAL, special_turn
 
 MANY = 32
 ELEMENTS = 1 << 16

@@ -16,7 +16,7 @@ from fsr.testgen.cases import HOST_ELEMENTS, new_case, stream
 from fsr.testgen.corners import ZERO
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import clip, elements, fit, named_in
-from fsr.testgen.values import ALL_DRAWN, special_turn
+from fsr.testgen.scalars import ALL_DRAWN, special_turn
 
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
 BRIM = 140  # sizes that are never as long come to their most beside others

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,25 +10,19 @@ from typing import Any
 import numpy as np
 
 from fsr.contract.model import Argument, Constraints, Contract
-from fsr.expressions import evaluate, evaluate_int
+from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
 from fsr.testgen import corners, echoes, families, value_sets
-from fsr.testgen.bounds import element_of, float_bounds, has_ends, has_limits, integer_bounds, no_value
+from fsr.testgen.bounds import element_of, float_bounds, has_limits, integer_bounds, no_value
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
 from fsr.testgen.fitting import named_in
+from fsr.testgen.formulas import formula_of, generator, key_of
 from fsr.testgen.lines import arranged, distinct, stretched
 from fsr.testgen.offsets import offsets
+from fsr.testgen.scalars import scalars_of
 
 Array = np.ndarray[Any, Any]
-
-FLAT_ROWS = 5  # an array of one axis counts as so many rows where a family draws by rows
-ALL_SPECIAL, SOME_SPECIAL, *ALL_DRAWN = range(4)  # see special_turn
-EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
-ROUNDED = ("ties", corners.HALVES)
-OFTEN_SPECIAL = ("nan", "infinite", "special rows", *ROUNDED)  # what a scalar of 0 or 1 lets through as it is
-SCALAR_FAMILIES = {"uniform": "uniform", "zeros": "zeros", "ones": "ones", "negated": "negated", "small": "small",
-                   families.SPIKE: "large", families.CLOSE: "ones"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +48,7 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
     primary = _primary(contract, case)
     arrays: dict[str, Array] = {}
     draws: dict[str, Draw] = {}
-    scalars = {
-        a.name: (_listed_scalar if value_sets.is_set(a) else _scalar)(a, sizes, case)
-        for a in contract.args
-        if a.role is Role.SCALAR
-    }
+    scalars = scalars_of(contract, case)
     for argument, drawn_as in zip(contract.buffers(), places.buffers(), strict=True):
         if argument.name in case.aliased[1:]:
             continue
@@ -86,14 +75,14 @@ def _input(
     """What is read, by a formula where there is one."""
     if (corner := _corner(contract, argument, case, scalars)) is not None:
         return corner
-    sizes, key = case.size_map(), _key(case.seed, argument.name)
+    sizes, key = case.size_map(), key_of(case.seed, argument.name)
     shape = contract.shape(argument, sizes)
     follows = argument.name == primary or word(key, 0) % 2 or case.family.startswith(families.ALL_FOLLOW)
     family = case.family if follows else "normal"
     if value_sets.goes_by_shares(argument, family, case, shape):
-        rng = _generator(case.seed, f"shares {argument.name}")
+        rng = generator(case.seed, f"shares {argument.name}")
         return value_sets.shared(argument.constraints, shape, rng)
-    formula = _formula(argument, shape, sizes, family, key)
+    formula = formula_of(argument, shape, sizes, family, key)
     return _whole(contract, argument, case, scalars, family) if formula is None else formula
 
 
@@ -152,7 +141,7 @@ def _primary(contract: Contract, case: Case) -> str:
     floating = [a for a in inputs if is_float(numpy_dtype(a.dtype))] or inputs
     if not floating:
         return ""
-    return floating[int(_generator(case.seed, "primary").integers(len(floating)))].name
+    return floating[int(generator(case.seed, "primary").integers(len(floating)))].name
 
 
 def _is_pure_output(contract: Contract, case: Case, argument: Argument) -> bool:
@@ -175,60 +164,6 @@ def _speaking_for_group(contract: Contract, case: Case) -> Contract:
     return replace(contract, args=tuple(leader if a.name == leader.name else a for a in contract.args))
 
 
-def _generator(seed: int, name: str) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=[seed % 2**64, zlib.crc32(name.encode())]))
-
-
-def _key(seed: int, name: str) -> int:
-    return word(seed % 2**64, zlib.crc32(name.encode()))
-
-
-def _formula(
-    argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], family: str, key: int
-) -> Draw | None:
-    """How the argument is drawn; None for arrays that are made as a whole."""
-    dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
-    family = families.for_array(family, limited=has_limits(argument))
-    if value_sets.is_set(argument):
-        family = value_sets.family_of(family, wanted)
-    if argument.value is not None:  # a buffer that always arrives with one value, a cleared counter say
-        return Draw(Kind.CHOICE, key, count, table=(evaluate(argument.value, sizes),))
-    if wanted.whole:
-        return None
-    draw = Draw(
-        Kind.NORMAL, key, count, row=max(shape[-1] if len(shape) > 1 else count // FLAT_ROWS, 1) if shape else 1
-    )
-    if is_float(dtype):
-        made, bounds = families.floating(family)(draw, float_limits(dtype)), float_bounds(argument, sizes)
-        if (end := families.end(family, argument.name, bounds)) is not None:
-            made = replace(made, table=(end,))
-        if all(map(math.isfinite, bounds)):
-            made = _to_limits(made, family, bounds)
-        return replace(made, bounds=bounds, finite=wanted.finite)
-    low, high = integer_bounds(argument, sizes, family)
-    if low > high:
-        if count:
-            raise no_value(argument, low, high, sizes)
-        return Draw(Kind.CHOICE, key, 0, table=(0,))
-    if has_ends(argument) and (end := families.end(family, argument.name, (low, high))) is not None:
-        return Draw(Kind.CHOICE, key, count, table=(int(end),))
-    return families.integer_draw("constant" if family.startswith(families.ENDS) else family, draw, low, high)
-
-
-def _to_limits(made: Draw, family: str, bounds: tuple[float, float]) -> Draw:
-    """A draw that goes as far as the limits: what lies farthest out, where a ramp begins and ends, mostly what
-    alternates."""
-    if family == "outliers":
-        return replace(made, planted=tuple((place, bounds[value > 0]) for place, value in made.planted))
-    if family == families.MOTLEY:
-        return replace(made, table=tuple(bounds[v > 0] if abs(v) > 2.0 else v for v in made.table))
-    if made.kind is Kind.RAMP:
-        return replace(made, a=bounds[made.a > 0], b=bounds[made.b > 0])
-    if made.kind is Kind.CYCLE and made.key % 2:
-        return replace(made, table=(bounds[1], bounds[0]))
-    return made
-
-
 def _whole(
     contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue], family: str
 ) -> Array:
@@ -237,7 +172,7 @@ def _whole(
     shape, rules = contract.shape(argument, sizes), argument.constraints
     if rules.offsets is not None:
         total = evaluate_int(rules.offsets, sizes)
-        return offsets(shape, numpy_dtype(argument.dtype), total, case, _generator(case.seed, argument.name))
+        return offsets(shape, numpy_dtype(argument.dtype), total, case, generator(case.seed, argument.name))
     if not rules.by_element:
         return _ordered(argument, shape, sizes, case)
     found = np.empty(shape, numpy_dtype(argument.dtype))
@@ -245,7 +180,7 @@ def _whole(
         own = element_of(argument, number)
         made, extents = _corner(contract, own, case, scalars), contract.shape(own, sizes)
         if made is None:
-            formula = _formula(own, extents, sizes, family, _key(case.seed, own.name))
+            formula = formula_of(own, extents, sizes, family, key_of(case.seed, own.name))
             assert formula is not None  # neither sorted nor unique
             made = formula.values(found.dtype)
         found[..., number] = made.reshape(found.shape[:-1])
@@ -255,7 +190,7 @@ def _whole(
 def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int], case: Case) -> Array:
     """An array that is sorted along its last axis, or has no element twice."""
     dtype, wanted, count = numpy_dtype(argument.dtype), argument.constraints, math.prod(shape)
-    rng = _generator(case.seed, argument.name)
+    rng = generator(case.seed, argument.name)
     if wanted.unique and is_float(dtype):
         low, high = float_bounds(argument, sizes)
         low, high = max(low, -1.0), min(high, max(low, -1.0) + 2.0)
@@ -270,8 +205,8 @@ def _ordered(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
         values = _stepped(argument, shape, sizes, rng)
     else:
         plain = replace(argument, constraints=replace(wanted, sorted=False))
-        key = _key(case.seed, argument.name)
-        formula = _formula(plain, (min(count, BLOCK),), sizes, case.family, key)
+        key = key_of(case.seed, argument.name)
+        formula = formula_of(plain, (min(count, BLOCK),), sizes, case.family, key)
         assert formula is not None  # neither sorted nor unique
         values = stretched(np.sort(formula.values(dtype)), count)
     values = values.reshape(shape)
@@ -297,7 +232,7 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
     if case.family not in corners.FAMILIES or argument.value is not None or argument.constraints.unique:
         return None
     sizes, dtype = case.size_map(), numpy_dtype(argument.dtype)
-    shape, rng = contract.shape(argument, sizes), _generator(case.seed, f"corner {argument.name}")
+    shape, rng = contract.shape(argument, sizes), generator(case.seed, f"corner {argument.name}")
     known = [*sizes.values(), *(s.value for s in scalars.values() if isinstance(s.value, int))]
     made: Array | None = None
     if dtype.kind in "iu":
@@ -314,7 +249,7 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
             within = integer_bounds(argument, sizes, families.ENDS_OF_TYPE) if whole else ordinary
             made = corners.structured(shape, dtype, case.family, within, rng, leads=leads)
     elif corners.has_patterns(dtype) and case.family not in corners.STRUCTURES:
-        formula = _formula(argument, shape, sizes, "normal", _key(case.seed, argument.name))
+        formula = formula_of(argument, shape, sizes, "normal", key_of(case.seed, argument.name))
         if formula is None:
             return None
         values, (low, high) = formula.values(dtype).reshape(shape), float_bounds(argument, sizes)
@@ -343,7 +278,7 @@ def _echo(contract: Contract, argument: Argument, case: Case, scalars: Mapping[s
     values = _echo_source(contract, source, case, scalars)
     if value_sets.is_set(source) and not value_sets.is_set(argument):
         values = value_sets.values_at(values, source.constraints, numpy_dtype(argument.dtype))
-    rng = _generator(case.seed, f"echo {argument.name}")
+    rng = generator(case.seed, f"echo {argument.name}")
     return _in_order(argument, echoes.echoed(values, contract.shape(argument, sizes), limits, rng))
 
 
@@ -351,7 +286,7 @@ def _echo_source(contract: Contract, source: Argument, case: Case, scalars: Mapp
     """What others echo: drawn as usual, of one family with the whole numbers that are no sizes among it."""
     sizes, dtype = case.size_map(), numpy_dtype(source.dtype)
     shape = contract.shape(source, sizes)
-    formula = _formula(source, shape, sizes, case.family, _key(case.seed, source.name))
+    formula = formula_of(source, shape, sizes, case.family, key_of(case.seed, source.name))
     if formula is None:
         return _ordered(source, shape, sizes, case)
     values = formula.values(dtype).reshape(shape)
@@ -361,7 +296,7 @@ def _echo_source(contract: Contract, source: Argument, case: Case, scalars: Mapp
     free = [a.name for a in contract.args if a.name in scalars and not (a.value and set(sizes) & named_in([a.value]))]
     known = [int(scalars[n].value) for n in free if isinstance(scalars[n].value, int)]
     known = value_sets.places_of(known, source.constraints) if value_sets.is_set(source) else known
-    rng = _generator(case.seed, f"planted {source.name}")
+    rng = generator(case.seed, f"planted {source.name}")
     return echoes.planted(values, [v for v in known if least <= v <= most], rng)
 
 
@@ -376,73 +311,3 @@ def _longest(contract: Contract, sizes: Mapping[str, int]) -> int:
     inputs = [a for a in contract.drawn() if a.role is not Role.SCALAR]
     whole = [a for a in inputs if numpy_dtype(a.dtype).kind in "iu"]
     return max((math.prod(contract.shape(a, sizes)) for a in whole), default=0)
-
-
-def _listed_scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarValue:
-    """One of a list."""
-    family = value_sets.family_of(case.family, argument.constraints)
-    place = _scalar(value_sets.placed(argument), sizes, replace(case, family=family))
-    return ScalarValue(argument.dtype, argument.constraints.values[int(place.value)])
-
-
-def _scalar(argument: Argument, sizes: Mapping[str, int], case: Case) -> ScalarValue:
-    dtype = numpy_dtype(argument.dtype)
-    if argument.value is not None:
-        value = evaluate(argument.value, sizes)
-        return ScalarValue(argument.dtype, float(value) if is_float(dtype) else int(value))
-    rng = _generator(case.seed, argument.name)
-    special = _special_scalar(argument, sizes, case, rng)
-    if special is not None:
-        return ScalarValue(argument.dtype, special)
-    if is_float(dtype):
-        low, high = float_bounds(argument, sizes)
-        near = families.middle(case.family)
-        family = case.family if near is not None and low <= near <= high else SCALAR_FAMILIES.get(case.family, "normal")
-        formula = _formula(argument, (), sizes, family, _key(case.seed, argument.name))
-        assert formula is not None  # a scalar is neither sorted nor unique
-        return ScalarValue(argument.dtype, float(formula.values(dtype)[0]))
-    least, most = integer_bounds(argument, sizes, case.family)
-    if least > most:
-        raise no_value(argument, least, most, sizes)
-    wide: Any = np.int64 if most < 1 << 63 else np.uint64
-    choice = {"zeros": least, "limits": most}.get(
-        case.family, int(rng.integers(least, most, dtype=wide, endpoint=True))
-    )
-    return ScalarValue(argument.dtype, choice)
-
-
-def special_turn(case: Case) -> int:
-    """Whether all scalars of a case have values that code treats apart, some of them, or none; the same for all."""
-    return word(case.seed, 0x5CA1A) % 4
-
-
-def _special_scalar(
-    argument: Argument, sizes: Mapping[str, int], case: Case, rng: np.random.Generator
-) -> float | int | None:
-    """A value that code treats apart: an end of the range, 0, 1 or -1, a number that the family names; None for one
-    drawn as usual. Some cases have such values alone, so that they meet, others now and then."""
-    floating = is_float(numpy_dtype(argument.dtype))
-    low, high = float_bounds(argument, sizes) if floating else integer_bounds(argument, sizes, case.family)
-    named = families.named(case.family)
-    turn = special_turn(case)
-    often = case.family in OFTEN_SPECIAL or bool(named) or turn == ALL_SPECIAL
-    if not floating and not has_limits(argument):
-        return None  # nobody says that it may be 0: a divisor may not
-    largest = max(sizes.values(), default=1)
-    if case.family in (*corners.EDGES, corners.CROWD_ZERO):
-        limits = float_limits(numpy_dtype(argument.dtype)) if floating else None
-        return corners.edge_scalar(argument.name, case.family, (low, high), largest, limits)
-    ends = (low, high) if math.isfinite(low) and math.isfinite(high) else ()
-    if (end := families.end(case.family, argument.name, (low, high))) is not None:
-        return float(end) if floating else int(end)
-    if case.family == families.SPIKE and floating and ends:
-        return max(ends, key=abs)  # whose product with the spike overflows, if any does
-    if case.kind.timed or not (often or (turn == SOME_SPECIAL and rng.integers(2))):
-        return None
-    wanted = [named, EXACT_SCALARS if case.family in ROUNDED and floating else (), (0, 1, -1, *ends)]
-    allowed = [[n for n in some if low <= n <= high and (floating or n == int(n))] for some in wanted]
-    fitting = next((list(dict.fromkeys(some)) for some in allowed if some), None)
-    if fitting is None:
-        return None
-    chosen = fitting[int(rng.integers(len(fitting)))]
-    return float(chosen) if floating else int(chosen)
