@@ -12,7 +12,7 @@ from fsr.contract.arguments import arguments_of
 from fsr.contract.derived import derived_sizes, is_derived
 from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.launches import plan_of
-from fsr.contract.model import Argument, Contract, Size, Tolerance
+from fsr.contract.model import Argument, Contract, Inputs, Size, Tolerance
 from fsr.contract.passing import misfit, scalar_dtypes
 from fsr.contract.read import RawContract
 from fsr.contract.symbols import stated_symbols, symbols_of, told_variables
@@ -23,7 +23,7 @@ from fsr.records import Plan, Role
 from fsr.source.file import KernelFile
 from fsr.source.signature import Signature, signature
 
-TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "aliasing", "flags",
+TOP_KEYS = ("entry", "sizes", "args", "launch", "scratch", "tolerance", "reference", "inputs", "aliasing", "flags",
             "include_dirs", "defines")  # fmt: skip
 
 
@@ -53,9 +53,10 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
         args=args,
         plan=plan,
         tolerance=_tolerance(top),
-        reference=_reference(top, file),
+        reference=_function(top, "reference", file),
         aliasing=_aliasing(top, args),
         origin=raw.origin,
+        inputs=None if (made := _function(top, "inputs", file)) is None else Inputs(made, str(_folder(file))),
     )
 
 
@@ -197,33 +198,38 @@ def _tolerance(top: Fields) -> Tolerance:
     return Tolerance(fields.number("rtol"), fields.number("atol"), fields.expression("sum_length"), exact)
 
 
-def _reference(top: Fields, file: KernelFile) -> str | None:
-    text = top.text("reference")
+def _folder(file: KernelFile) -> Path:
+    return file.path.parent.absolute()
+
+
+def _function(top: Fields, key: str, file: KernelFile) -> str | None:
+    """``module.py:function`` beside the kernel, which is read and not run."""
+    text = top.text(key)
     if text is None:
         return None
     match = re.fullmatch(r"([\w./-]+\.py):([A-Za-z_]\w*)", text)
     if not match:
         raise top.bad(
-            f"the reference is {text!r}",
+            f"{key} is {text!r}",
             '"module.py:function", the file beside the kernel',
-            "reference",
-            fix='write reference = "reference.py:softmax", say',
+            key,
+            fix=f'write {key} = "{key}.py:softmax", say',
         )
     path: Path = file.path.parent / match[1]
     try:
         tree = ast.parse(read_file(path).decode())
     except (Unreadable, SyntaxError, ValueError, RecursionError, MemoryError) as reason:
         raise top.bad(
-            f"the reference {path} cannot be used: {reason}",
+            f"{key}: {path} cannot be used: {reason}",
             "a Python file beside the kernel",
-            "reference",
+            key,
             fix="correct that file, or the name that is written here",
         ) from None
     functions = [n.name for n in tree.body if isinstance(n, ast.FunctionDef)]
     if match[2] not in functions:
         raise top.bad(
-            f"the reference {match[1]} has no function {match[2]!r}", "one of: " + (", ".join(functions) or "none"),
-            "reference", fix=did_you_mean(match[2], functions),
+            f"{key}: {match[1]} has no function {match[2]!r}", "one of: " + (", ".join(functions) or "none"), key,
+            fix=did_you_mean(match[2], functions),
         )  # fmt: skip
     return text
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fsr.errors import ContractError
 from fsr.expressions import Number, evaluate, evaluate_int, names
@@ -111,13 +111,23 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class Inputs:
+    """The function that makes inputs which belong together: "module.py:function", from the folder of the kernel's
+    file."""
+
+    function: str
+    folder: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Contract:
     """Entry, arguments, sizes, the baseline plan, tolerance and reference of one kernel.
 
     ``aliasing``: groups of argument names that may share memory; () means none do (restrict is sound).
     ``reference``: None for the kernel itself, or "module.py:function" beside the file. ``include_dirs``: where includes
     of the file are searched, from its folder; macros that it is compiled under are flags of the plan. ``structures``:
-    the launched kernels that take structures by value.
+    the launched kernels that take structures by value. ``inputs``: what makes some of the inputs; None where all are
+    drawn by what is said of each.
     """
 
     entry: str
@@ -130,6 +140,7 @@ class Contract:
     origin: Origin = Origin("inferred", "")
     include_dirs: tuple[str, ...] = ()
     structures: tuple[FlatKernel, ...] = ()
+    inputs: Inputs | None = None
 
     @property
     def defines(self) -> tuple[str, ...]:
@@ -268,6 +279,6 @@ def _argument(arg: object, sizes: Mapping[str, Number], scalars: Mapping[str, Sc
 
 
 __all__ = [
-    "Argument", "Constraints", "Contract", "Launch", "Origin", "Size", "Tolerance", "at_ends", "concrete_launches",
-    "dim3", "repeats_of",
+    "Argument", "Constraints", "Contract", "Inputs", "Launch", "Origin", "Size", "Tolerance", "at_ends",
+    "concrete_launches", "dim3", "repeats_of",
 ]  # fmt: skip

@@ -49,6 +49,8 @@ def _draft(contract: Contract) -> Draft:
     draft = Draft(entry=contract.entry)
     if contract.reference:
         draft.top.append(("reference", quoted(contract.reference)))
+    if contract.inputs is not None:
+        draft.top.append(("inputs", quoted(contract.inputs.function)))
     if contract.aliasing:
         groups = ", ".join("[" + ", ".join(quoted(n) for n in group) + "]" for group in contract.aliasing)
         draft.top.append(("aliasing", f"[{groups}]"))

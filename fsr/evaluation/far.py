@@ -29,6 +29,7 @@ from fsr.testgen.compare import Mismatch
 from fsr.testgen.corners import CONSTANT
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import elements
+from fsr.testgen.generated import most_elements
 from fsr.testgen.large import FAR_ELEMENTS, far_cases, filled_cases, largest_buffer
 from fsr.testgen.numbers import numbers
 from fsr.testgen.parts import alone
@@ -126,8 +127,9 @@ def _whole(session: Session, plan: Plan, image: Image, cases: Sequence[Case]) ->
     contract, started, passed = session.contract, time.monotonic(), 0
     past = [case for case in cases if largest_buffer(contract, case.size_map()) > FAR_ELEMENTS[0]]
     smallest = min(past or cases, key=lambda case: elements(contract, case.size_map()), default=None)
-    wanted = filled_cases(contract, session.spec.seed, WHOLE_ELEMENTS)
-    if smallest is not None and elements(contract, smallest.size_map()) <= WHOLE_ELEMENTS:
+    room = most_elements(contract, WHOLE_ELEMENTS)
+    wanted = filled_cases(contract, session.spec.seed, room)
+    if smallest is not None and elements(contract, smallest.size_map()) <= room:
         wanted = [replace(smallest, name="far, in whole", family=CROWNED), *wanted]
     for case in wanted:
         told, failure = _in_whole(session, plan, image, case)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from fsr.testgen.oracle import PERTURBED_RUNS
+from fsr.testgen.shaking import PERTURBED_RUNS
 
 # Runs of the original that a comparison takes where the bits differ: once more, on perturbed inputs, and in float64,
 # which counts as two.

@@ -38,10 +38,12 @@ from fsr.testgen.compare import (
 )
 from fsr.testgen.draws import Kind, word
 from fsr.testgen.fitting import elements
+from fsr.testgen.generated import most_elements
 from fsr.testgen.large import filled_cases, large_cases, largest_case
-from fsr.testgen.oracle import NOISY_DOUBLES, NOISY_RUNS, PERTURBED_RUNS, moved_arrays, noisy_step, perturbation
+from fsr.testgen.oracle import NOISY_DOUBLES, NOISY_RUNS
 from fsr.testgen.placing import place
 from fsr.testgen.reference import widened_data
+from fsr.testgen.shaking import PERTURBED_RUNS, moved_arrays, noisy_step, perturbation
 from fsr.testgen.values import CaseData, build, outputs, poison_draw
 
 # Elements of all buffers; with the last one of two alike has more than an int can count.
@@ -211,6 +213,7 @@ def large_failure_at(
 def _cases_of_step(session: Session, most: int) -> list[Case]:
     """The largest first."""
     contract, seed = session.contract, session.spec.seed
+    most = most_elements(contract, most)
     found = [largest_case(contract, seed, most), *filled_cases(contract, seed, most)]
     found += reversed(large_cases(contract, seed, most))
     return [case for case in found if _has_room(session, case)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from fsr.features.roofline import MustMove
 from fsr.hardware.dtypes import is_float
 from fsr.records import Case, Fault, FaultKind, Role
 from fsr.sandbox.confine import support
+from fsr.testgen import generated
 from fsr.testgen.compare import Mismatch, compare_baseline, flushes, tolerance
 from fsr.testgen.families import SPIKE
 from fsr.testgen.oracle import Expected
+from fsr.testgen.scalars import scalars_of
 from fsr.testgen.values import build, same_bits
 
 NOISE_FLOORS = 100.0  # repeated runs may differ by this many rounding floors (atomics in any order do)
@@ -49,7 +52,15 @@ def check_baseline(session: Session, cases: list[Case]) -> list[str]:
     left.require_something()
     if session.spec.predicted:  # beside a GPU it would wait for it: a promotion looks
         session.coverage_cases()
-    return [*left.notes(), *_watch_some(session, cases), *_uncontained(session), *session.notes]
+    told = [*left.notes(), *_made_together(session), *_watch_some(session, cases), *_uncontained(session)]
+    return [*told, *session.notes]
+
+
+def _made_together(session: Session) -> list[str]:
+    """What is to be known of the contract's function of inputs."""
+    case = session.spec.smoke_case()
+    other = replace(case, seed=case.seed + 1)
+    return generated.notes(session.contract, (case, other), scalars_of(session.contract, case))
 
 
 class _LeftAlone:

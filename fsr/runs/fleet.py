@@ -46,9 +46,11 @@ class Fleet:
 
     def spec(self, kernel: Kernel, options: RefineOptions) -> SessionSpec:
         """What its workers need to know to judge candidates of a kernel."""
+        folder, inputs = "." if self.remote else str(kernel.folder), kernel.contract.inputs
+        there = None if inputs is None else replace(inputs, folder="." if self.remote else inputs.folder)
         return SessionSpec(
-            kernel.contract, kernel.baseline, self.device, self.target, options.seed,
-            "." if self.remote else str(kernel.folder), budget_s=options.budget_s, leased=bool(self.leased),
+            replace(kernel.contract, inputs=there), kernel.baseline, self.device, self.target, options.seed, folder,
+            budget_s=options.budget_s, leased=bool(self.leased),
         )  # fmt: skip
 
 

@@ -39,16 +39,19 @@ class Kernel:
 
     @property
     def modules(self) -> Path | None:
-        """The folder of the Python files that its contract's reference is imported from; None without a reference."""
-        return self.folder if self.contract.reference is not None else None
+        """The folder of the Python files that functions of its contract are imported from; None where it names none."""
+        return self.folder if self._functions() else None
+
+    def _functions(self) -> list[str]:
+        reference, inputs = self.contract.reference, self.contract.inputs
+        return [f for f in (reference, None if inputs is None else inputs.function) if f is not None]
 
     def includes(self) -> tuple[tuple[str, str], ...]:
         """(path relative to the folder, digest) of every local file the kernel was read with."""
         paths = set(self.file.included)
         if self.contract.origin.kind == "sidecar":
             paths.add(Path(self.contract.origin.path))
-        if self.contract.reference is not None:
-            paths.add(self.folder / self.contract.reference.partition(":")[0])
+        paths |= {self.folder / function.partition(":")[0] for function in self._functions()}
         found = [(os.path.relpath(path, self.folder), text_digest(path.read_bytes())) for path in paths]
         return tuple(sorted(found))
 
@@ -74,6 +77,9 @@ class Kernel:
         data["args"] = [_told(a) for a in self.contract.args]
         if not data["include_dirs"]:
             data.pop("include_dirs")
+        made = data.pop("inputs")
+        if isinstance(made, dict):  # wherever the file lies
+            data["inputs"] = made["function"]
         return json_digest(data)
 
 

@@ -16,6 +16,7 @@ from fsr.testgen.cases import HOST_ELEMENTS, new_case, stream
 from fsr.testgen.corners import ZERO
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import clip, elements, fit, named_in
+from fsr.testgen.generated import most_elements
 from fsr.testgen.scalars import ALL_DRAWN, special_turn
 
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
@@ -157,7 +158,7 @@ def brim_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]:
 def far_cases(contract: Contract, seed: int) -> list[Case]:
     """Cases beyond what can be run in full: at the timed sizes, at the upper ends of all (integers and scalars at
     theirs too), near them, and past 2^24 and 2^31 elements of the largest buffer. None for contracts whose arrays
-    cannot be drawn in parts."""
+    cannot be drawn in parts, and fewer where a function makes some of them."""
     if any(a.constraints.whole and named_in(a.shape) for a in contract.buffers()) or not contract.sizes:
         return []
     rng = stream("far", contract, seed)
@@ -171,6 +172,7 @@ def far_cases(contract: Contract, seed: int) -> list[Case]:
         chosen.append(_shrunk_to(contract, ends, goal))
     least_of = [BEYOND_ORDINARY if s in timed else BEYOND_WHOLE for s in chosen]
     kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and largest_buffer(contract, s) > least_of[i]]
+    kept = [s for s in kept if elements(contract, s) <= most_elements(contract, elements(contract, s))]
     return [new_case(f"far {i}", s, "limits" if s == most else "normal", rng) for i, s in enumerate(kept)]
 
 

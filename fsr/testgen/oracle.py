@@ -9,21 +9,20 @@ that cancellation is forgiven where every correct kernel suffers from it, and no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from fsr.contract.model import Contract
-from fsr.hardware.dtypes import doubled, float_limits, is_float, numpy_dtype
+from fsr.hardware.dtypes import doubled, is_float
 from fsr.records import Case, Role
-from fsr.testgen.bounds import element_bounds
 from fsr.testgen.chunks import in_chunks
 from fsr.testgen.noise import Noise
 from fsr.testgen.parts import Part
 from fsr.testgen.reference import reference_outputs, widened_data
+from fsr.testgen.shaking import nudged, perturbation, perturbed
 from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
 
 Run = Callable[[Case, CaseData], Mapping[str, Array]]
@@ -44,16 +43,11 @@ class Once:
 WideRun = Callable[[Case, CaseData], Mapping[str, Array] | None]
 """As Run, of a widened form; None where there is none, or it does not run."""
 
-PERTURBED_RUNS = 3
-ALONE_MOST = 4  # inputs shaken one at a time
 MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
-DRIFTING_RUNS = 3  # of those
 NOISY_RUNS = 6
 MORE_NOISY = 24  # where samples tell of any element that rounding decides if there is an answer: 2^-30 are missed
 NOISY_DOUBLES = 24  # where all is float64: a residue there is a few last bits or none, by chance of each run
 LOUD_RUNS = 24  # where a few elements are on the other side of a step
-NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
-NOISY_DOUBLE_STEP = 2.0**-47  # where all is float64: some last bits, no more than shaken inputs leave room for anyway
 
 
 class Scale:
@@ -230,7 +224,7 @@ def expect(
 
     def scale(more: int) -> Scale:
         shaken = (
-            iter(()) if contract.tolerance.of_result else _perturbed(contract, case, data_of(contract, case, 0), more)
+            iter(()) if contract.tolerance.of_result else perturbed(contract, case, data_of(contract, case, 0), more)
         )
         return Scale(first, lambda data: picked(run(case, data)), shaken)
 
@@ -241,7 +235,7 @@ def expect(
         narrow = any(_floats(a) and a.dtype.itemsize < 8 for a in first.values())
         count = NOISY_RUNS if narrow else NOISY_DOUBLES
         numbers = [count + further - 1] if further else range(count)
-        found = [noisy(case, _nudged(contract, case, wide, number)) for number in numbers]
+        found = [noisy(case, nudged(contract, case, wide, number)) for number in numbers]
         runs = [picked(run) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
 
@@ -260,7 +254,7 @@ def _loud(
     number: int,
 ) -> Mapping[str, Array] | None:
     """An answer of the original that rounds some times as badly as it does; None where there is none."""
-    data = _nudged(contract, case, widened_data(how.data_of(contract, case, 0)), number)
+    data = nudged(contract, case, widened_data(how.data_of(contract, case, 0)), number)
     found = how.loud(case, data) if how.loud is not None else None
     return None if found is None else picked(found)
 
@@ -285,130 +279,6 @@ def _spread(runs: list[Array], unwritten: Array) -> Array:
         spread = np.asarray(stack.max(axis=0) - stack.min(axis=0))
     spread[unwritten | ~np.isfinite(spread)] = 0.0
     return spread
-
-
-def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
-    return [
-        name
-        for name, array in data.arrays.items()
-        if is_float(array.dtype) and (contract.argument(name).role is not Role.OUT or name in case.aliased)
-    ]
-
-
-def _perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> Iterator[CaseData]:
-    """All floating inputs shaken together, three times; then each alone. Together they may cancel (a result near zero
-    whose terms move the same way), which would hide how large its terms are; alone they do not. ``more``: so many
-    others, all together, the first few of them one way up to some place of each row and the other way behind it: what a
-    running sum or mean carries along in ordered data errs like that, not at random."""
-    movable = _movable(contract, case, data)
-    chosen = [movable] * (more or PERTURBED_RUNS)
-    if len(movable) > 1 and not more:
-        chosen += [[name] for name in movable[:ALONE_MOST]]
-    for number, names in enumerate(chosen, start=100 if more else 0):
-        rng = np.random.default_rng([case.seed % 2**32, 7 + number])
-        drifts = bool(more) and number - 100 < DRIFTING_RUNS
-        arrays = {
-            name: _inside(contract, case, name, array, _shaken(array, perturbation(array.dtype), rng, drifts=drifts))
-            if name in names
-            else array
-            for name, array in data.arrays.items()
-        }
-        yield CaseData(arrays, data.scalars)
-
-
-def moved_arrays(contract: Contract, case: Case, data: CaseData, number: int, step: float | None = None) -> CaseData:
-    """The data with every floating input moved that is an array of its own, by a relative ``step`` at the most (None:
-    the perturbation of its type): what a device that draws and moves the others by formulas cannot move."""
-    rng = np.random.default_rng([case.seed % 2**32, 211 + number])
-    arrays = dict(data.arrays)
-    for name in _movable(contract, case, data):
-        if name not in data.draws:
-            array = data.arrays[name]
-            by = step or perturbation(array.dtype)
-            arrays[name] = _inside(contract, case, name, array, _shaken(array, by, rng))
-    return CaseData(arrays, data.scalars, data.draws)
-
-
-def noisy_step(contract: Contract) -> float:
-    """The relative change of inputs from one noisy run to the next."""
-    types = [numpy_dtype(a.dtype) for a in contract.args]
-    narrow = any(is_float(dtype) and dtype.itemsize < 8 for dtype in types)
-    return NOISY_STEP if narrow else NOISY_DOUBLE_STEP
-
-
-def _nudged(contract: Contract, case: Case, data: CaseData, number: int) -> CaseData:
-    """Float64 data with the last bits of every floating input changed: of scalars too, as there may be nothing else
-    (a fractal, a field that is made of its points' places)."""
-    rng = np.random.default_rng([case.seed % 2**32, 101 + number])
-    movable = _movable(contract, case, data) if number else []  # the first sample is of the very inputs
-    step = noisy_step(contract)
-    arrays = {
-        name: _inside(contract, case, name, array, _shaken(array, step, rng)) if name in movable else array.copy()
-        for name, array in data.arrays.items()
-    }
-    if not number:
-        return CaseData(arrays, data.scalars)
-    scalars = {
-        name: replace(s, value=float(_shaken(np.array([s.value], np.float64), step, rng)[0]))
-        if s.dtype == "float64"
-        else s
-        for name, s in data.scalars.items()
-    }
-    return CaseData(arrays, scalars)
-
-
-def _inside(contract: Contract, case: Case, name: str, array: Array, moved: Array) -> Array:
-    """What was moved, but the other way where that led out of the limits: an element that stays gives no sample, and
-    where all are at an end, none would tell how large the terms are that cancel there."""
-    argument = contract.argument(name)
-    low, high = element_bounds(argument, case.size_map())
-    found = moved
-    if np.any(np.isfinite(low) | np.isfinite(high)):
-        found = _turned_back(array, moved, low, high)
-    return np.sort(found, axis=-1) if argument.constraints.sorted and array.ndim else found
-
-
-def _turned_back(array: Array, moved: Array, low: Array, high: Array) -> Array:
-    """What was moved beyond limits moved the other way; ``low`` and ``high``: of each element, or of all of them."""
-    found = np.empty(array.shape, array.dtype)
-    limits = [np.broadcast_to(e, array.shape).reshape(-1) if np.ndim(e) else e for e in (low, high)]
-    own, other, turned = (a.reshape(-1) for a in (array, moved, found))
-
-    def turn(part: slice) -> None:
-        before, behind = own[part], other[part]
-        least, most = (e[part] if np.ndim(e) else e for e in limits)
-        with np.errstate(invalid="ignore", over="ignore"):
-            out = ((behind < least) | (behind > most)) & np.isfinite(before)
-            turned[part] = np.where(out, before - (behind - before), behind)
-
-    in_chunks(array.size, turn)
-    return found
-
-
-def perturbation(dtype: np.dtype[Any]) -> float:
-    """The relative change that is far above the type's rounding and far below one."""
-    return max(2.0**-12, 4.0 * float_limits(dtype).eps)
-
-
-def _shaken(array: Array, step: float, rng: np.random.Generator, *, drifts: bool = False) -> Array:
-    """Each element off by a relative amount of up to ``step`` and at least half of it, either way. The amounts differ,
-    so that two terms that cancel hardly ever move alike, which would leave no trace of how large they are.
-    ``drifts``: one way up to some place of each row, the other way behind it."""
-    amounts = rng.random(array.shape, dtype=np.float32) - np.float32(0.5)
-    amounts += np.copysign(np.float32(0.5), amounts)
-    if drifts and array.ndim and array.shape[-1]:
-        place = np.arange(array.shape[-1]) < rng.integers(array.shape[-1] // 4, array.shape[-1] // 4 * 3 + 1)
-        amounts = np.where(place, np.abs(amounts), -np.abs(amounts))
-    shaken, flat = np.empty_like(array, order="C"), np.ascontiguousarray(array).reshape(-1)
-    result, by = shaken.reshape(-1), amounts.reshape(-1)
-
-    def shake(part: slice) -> None:
-        with np.errstate(over="ignore", invalid="ignore"):
-            # In float64 throughout: a step far below float32's own must not be lost.
-            result[part] = (doubled(flat[part]) * (1.0 + step * by[part].astype(np.float64))).astype(array.dtype)
-
-    in_chunks(array.size, shake)
-    return shaken
 
 
 def _floats(array: Array) -> bool:

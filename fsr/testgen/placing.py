@@ -11,7 +11,8 @@ from fsr.contract.model import Contract, concrete_launches
 from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.records import Case, ConcreteLaunch, Fault, FaultKind, Plan, Role
-from fsr.testgen.values import CaseData, build, poison
+from fsr.testgen.scalars import scalars_of
+from fsr.testgen.values import CaseData, poison
 
 
 def place(
@@ -56,7 +57,7 @@ def place(
 
 def launched(contract: Contract, plan: Plan, case: Case) -> tuple[ConcreteLaunch, ...]:
     """The launches alone: no array is made for them."""
-    scalars = build(contract, case, drawn=True).scalars
+    scalars = scalars_of(contract, case)
     return concrete_launches(plan, contract, case.size_map(), scalars)
 
 

@@ -36,6 +36,8 @@ def unstated(contract: Contract, data: CaseData) -> Unstated | None:
         limits = argument.constraints
         if argument.role is Role.OUT or argument.value is not None or limits.low is not None or limits.high is not None:
             continue
+        if argument.name in data.made:  # by the user, who knows what callers pass
+            continue
         for extreme in _extremes(argument, data):
             return Unstated(argument.name, extreme)
     return None

@@ -18,6 +18,7 @@ from fsr.testgen.bounds import element_of, float_bounds, has_limits, integer_bou
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
 from fsr.testgen.fitting import named_in
 from fsr.testgen.formulas import formula_of, generator, key_of
+from fsr.testgen.generated import drawn_instead, made_inputs
 from fsr.testgen.lines import arranged, distinct, stretched
 from fsr.testgen.offsets import offsets
 from fsr.testgen.scalars import scalars_of
@@ -29,18 +30,20 @@ Array = np.ndarray[Any, Any]
 class CaseData:
     """What a launch of one case starts from: a C-contiguous array for every buffer argument (of an aliased
     group only the first) and the value of every scalar argument. Where ``draws`` has a formula for a buffer its array
-    is a placeholder of that shape and type without memory, for a device that draws it itself."""
+    is a placeholder of that shape and type without memory, for a device that draws it itself. ``made``: the buffers
+    whose elements belong together (:mod:`fsr.testgen.generated`)."""
 
     arrays: Mapping[str, Array]
     scalars: Mapping[str, ScalarValue]
     draws: Mapping[str, Draw] = field(default_factory=dict)
+    made: frozenset[str] = frozenset()
 
 
 def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool = False) -> CaseData:
     """The data of a case: equal for equal cases, apart from outputs, which hold the poison of ``poison_seed``.
 
     ``drawn``: formulas in the place of arrays, as far as there are any. Raises ContractError when constraints cannot be
-    met (an empty range, too few distinct values).
+    met (an empty range, too few distinct values), and for what the contract's function of inputs does.
     """
     sizes = case.size_map()
     contract = _speaking_for_group(contract, case)
@@ -49,12 +52,15 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
     arrays: dict[str, Array] = {}
     draws: dict[str, Draw] = {}
     scalars = scalars_of(contract, case)
+    together = _together(contract, case, scalars)
     for argument, drawn_as in zip(contract.buffers(), places.buffers(), strict=True):
         if argument.name in case.aliased[1:]:
             continue
         shape, dtype = contract.shape(argument, sizes), numpy_dtype(argument.dtype)
         if _is_pure_output(contract, case, argument):
             made: Array | Draw = poison_draw(dtype, math.prod(shape), poison_seed)
+        elif argument.name in together:
+            made = together[argument.name]
         else:
             made = _input(places, drawn_as, case, scalars, primary)
             if value_sets.is_set(argument):
@@ -66,7 +72,19 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
             draws[argument.name] = made
         else:
             arrays[argument.name] = made.values(dtype).reshape(shape)
-    return CaseData(arrays, scalars, draws)
+    return CaseData(arrays, scalars, draws, frozenset(together))
+
+
+def _together(contract: Contract, case: Case, scalars: Mapping[str, ScalarValue]) -> dict[str, Array]:
+    """The arrays of the contract's function of inputs that a case has: of an aliased group the first that it makes."""
+    found = {
+        name: array
+        for name, array in made_inputs(contract, case, scalars).items()
+        if not drawn_instead(contract.argument(name), case)
+    }
+    group = [contract.argument(name) for name in case.aliased]
+    shared = next((found[a.name] for a in group if a.name in found and a.dtype == group[0].dtype), None)
+    return found if shared is None else {**found, group[0].name: shared}
 
 
 def _input(
@@ -90,7 +108,7 @@ def repoisoned(contract: Contract, case: Case, data: CaseData, poison_seed: int)
     """What :func:`build` gives for another ``poison_seed``; what the kernel reads are the same arrays."""
     outs = [a.name for a in contract.buffers() if a.name in data.arrays and _is_pure_output(contract, case, a)]
     fresh = {name: poison(np.empty_like(data.arrays[name]), poison_seed) for name in outs}
-    return CaseData({**data.arrays, **fresh}, data.scalars)
+    return replace(data, arrays={**data.arrays, **fresh})
 
 
 def poison_draw(dtype: np.dtype[Any], count: int, seed: int) -> Draw:

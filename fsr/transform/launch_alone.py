@@ -107,12 +107,13 @@ def mapping(told: Told, first: Launch, other: Launch, buffers: Mapping[str, Argu
 
 
 def alone(contract: Contract, buffers: Mapping[str, Argument], plan: Plan) -> Contract:
-    """The contract of some launches alone: they may change whatever they do not only read."""
+    """The contract of some launches alone: they may change whatever they do not only read. What makes inputs of the
+    plan knows nothing of what they find."""
     used = [a for launch in plan.launches for a in launch.args if isinstance(a, str)]
     own = [buffers.get(a.name, a) for a in contract.args if a.name in used or a.symbol or a.role is Role.SCALAR]
     own += [a for name, a in buffers.items() if name in used and a not in own]
     args = tuple(replace(a, role=Role.INOUT) if a.role is Role.OUT else a for a in own)
-    return replace(contract, entry=plan.launches[0].entry, args=args, plan=plan)
+    return replace(contract, entry=plan.launches[0].entry, args=args, plan=plan, inputs=None)
 
 
 def scratch_argument(contract: Contract, s: Scratch) -> Argument:

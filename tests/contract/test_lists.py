@@ -20,7 +20,7 @@ from fsr.testgen import families
 from fsr.testgen.cases import held_out_cases, search_cases
 from fsr.testgen.corner_cases import corner_cases
 from fsr.testgen.large import brim_cases, far_cases
-from fsr.testgen.oracle import _perturbed
+from fsr.testgen.shaking import perturbed
 from fsr.testgen.values import build
 
 TEXT = """// /// fsr
@@ -96,7 +96,7 @@ def test_what_is_moved_stays_inside(tmp_path: Path) -> None:
     for family in ("normal", families.ends([]), families.ends(["rois"])):
         case = Case("c", (("n", 200), ("b", 9)), family, 1)
         data = build(contract, case)
-        moved = list(_perturbed(contract, case, data))
+        moved = list(perturbed(contract, case, data))
         assert all(inside(contract, case, dict(one.arrays)) for one in moved)
         assert any((one.arrays["rois"] != data.arrays["rois"]).any() for one in moved)
         assert is_float(moved[0].arrays["rois"].dtype)

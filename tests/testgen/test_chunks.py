@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fsr.testgen import chunks, oracle
+from fsr.testgen import chunks, oracle, shaking
 from fsr.testgen.chunks import CACHED, in_chunks
 
 
@@ -38,9 +38,9 @@ def test_threads_change_nothing(dtype, monkeypatch):
     assert array.size > 32 * CACHED
 
     def all_of_it():
-        moved = oracle._shaken(array, 2.0**-7, np.random.default_rng(5))
-        back = oracle._turned_back(array, moved, np.float64(-40.0), np.float64(40.0))
-        rows = oracle._turned_back(array, moved, np.linspace(-50, -40, 32771), np.full(32771, 45.0))
+        moved = shaking._shaken(array, 2.0**-7, shaking._apart(array, np.random.default_rng(5)))
+        back = shaking._turned_back(array, moved, np.float64(-40.0), np.float64(40.0))
+        rows = shaking._turned_back(array, moved, np.linspace(-50, -40, 32771), np.full(32771, 45.0))
         return moved, back, rows, oracle._change(array, moved)
 
     several = all_of_it()

@@ -12,7 +12,7 @@ from fsr.contract.load import load_contract
 from fsr.errors import ContractError
 from fsr.records import Case
 from fsr.source.file import KernelFile
-from fsr.testgen import reference
+from fsr.testgen import users_function
 from fsr.testgen.reference import reference_outputs
 from fsr.testgen.values import build
 from tests.commandline import ROW_SUM
@@ -57,7 +57,7 @@ def test_what_it_may_not(tmp_path: Path, body: str, words: str, line: int | None
 
 
 def test_one_that_never_ends_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference, "FIRST_S", 0.2)
+    monkeypatch.setattr(users_function, "FIRST_S", 0.2)
     with pytest.raises(ContractError, match=r"did not answer within 0.2 s"):
         answered(tmp_path, "while True: time.sleep(0.01)")
 
