@@ -9,6 +9,7 @@ from typing import Any
 from fsr.contract.by_value import is_structure, refused
 from fsr.contract.draft import inline, listed, quoted
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
+from fsr.contract.layouts import is_structured, layout_of, with_members_nested
 from fsr.contract.model import Argument, Constraints, Size
 from fsr.contract.symbols import Symbol, is_symbol
 from fsr.errors import ContractError
@@ -31,7 +32,8 @@ def arguments_of(
     """Those of ``[args]``, in the kernel's order or, in a plan of several launches, the table's; scalars named like a
     size need no entry. Raises ContractError, which shows an entry that is missing as it is ``seen``."""
     params_ = {p.name for one in signatures.values() for p in one.params}
-    table = {n: v for n, v in top.table("args").items() if n in params_ or not is_symbol(n, v, symbols)}
+    told = with_members_nested(top.table("args"))
+    table = {n: v for n, v in told.items() if n in params_ or not is_symbol(n, v, symbols)}
     is_plan = isinstance(top.data.get("launch"), list)
     if is_plan:
         names, params = list(table), dict[str, Parameter]()
@@ -95,9 +97,15 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
             fix="add it",
         )
     fields = Fields(top.raw, {} if data is None else data, "args", name)
-    fields.only(ARG_KEYS)
+    structured = is_structured(data, param)
+    if not structured:
+        if param is not None and param.pointer and any(isinstance(v, Mapping) for v in fields.data.values()):
+            raise _no_members(fields, param)
+        fields.only(ARG_KEYS)
     if fields.flag("null"):
         return _null(fields, param)
+    if structured and param is not None:
+        return _structured(fields, param)
     if implicit and "values" in fields.data:
         raise fields.bad(f"{name} is a size, and has values", "min and max of the size", "values",
                          fix="remove values, or give the size another name")  # fmt: skip
@@ -117,17 +125,54 @@ def _arg(top: Fields, name: str, data: Any, param: Parameter | None, sizes: set[
         shape = fields.expressions("shape")
         # every element holds the value on entry: outputs that the caller clears
         constraints, value = constraints_of(fields, is_floating(dtype), value), None
-    alignment = fields.count("alignment", 0) or 0
-    if alignment & (alignment - 1) or alignment > 256:
-        raise fields.bad(
-            f"the alignment of {name} is {alignment}",
-            "a power of two up to 256",
-            "alignment",
-            fix="write alignment = 16, say",
-        )
+    alignment = _alignment(fields)
     assert not isinstance(value, tuple)
     promised = param.alignment if param is not None and param.pointer else 0
     return Argument(name, dtype, role, shape, value, max(alignment, promised), constraints)
+
+
+def _no_members(fields: Fields, param: Parameter) -> ContractError:
+    """The error where members are said of what has none that can be."""
+    if param.dtype is None and "dtype" not in fields.data:
+        return _unknown(fields, param)
+    member = next(key for key, value in fields.data.items() if isinstance(value, Mapping))
+    return fields.bad(
+        f"{fields.title} says something of {member!r}, and its elements ({param.type}) are numbers of one type",
+        "low and high for all, or lists with one for each along the last extent", member,
+        fix="say low = [...] and high = [...]",
+    )  # fmt: skip
+
+
+def _unknown(fields: Fields, param: Parameter | None) -> ContractError:
+    kind = f"the type {param.type!r}" if param else "no known type"
+    why = f": {param.why}" if param is not None and param.why else ""
+    return fields.bad(
+        f"the argument {fields.keys[-1]} has {kind}, which fsr cannot make values of{why}",
+        "a number, a pointer to numbers or structures of them, or dtype = ... to say what the pointer holds",
+        fix="add dtype, or wrap the kernel in one with plain parameters",
+    )  # fmt: skip
+
+
+def _structured(fields: Fields, param: Parameter) -> Argument:
+    """A buffer of structures with members of several types."""
+    layout, role, name = layout_of(fields, param), _role(fields, param), str(fields.keys[-1])
+    if "shape" not in fields.data:
+        raise fields.bad(
+            f"the buffer {name} has no shape", 'shape = ["n"], how many structures there are', fix="add it"
+        )
+    dtype, shape = f"uint{8 * layout.word}", (*fields.expressions("shape"), str(layout.bytes // layout.word))
+    return Argument(name, dtype, role, shape, alignment=max(_alignment(fields), layout.alignment), layout=layout)
+
+
+def _alignment(fields: Fields) -> int:
+    """What callers promise beyond the type's; 0 for nothing."""
+    found = fields.count("alignment", 0) or 0
+    if found & (found - 1) or found > 256:
+        raise fields.bad(
+            f"the alignment of {fields.keys[-1]} is {found}", "a power of two up to 256", "alignment",
+            fix="write alignment = 16, say",
+        )  # fmt: skip
+    return found
 
 
 def _require_single(fields: Fields, constraints: Constraints) -> None:
@@ -203,12 +248,7 @@ def _dtype(fields: Fields, param: Parameter | None) -> str:
         )  # fmt: skip
     dtype = stated or own
     if dtype is None:
-        kind = f"the type {param.type!r}" if param else "no known type"
-        raise fields.bad(
-            f"the argument {fields.keys[-1]} has {kind}, which fsr cannot make values of",
-            "a number, a pointer to numbers, or dtype = ... to say what the pointer holds",
-            fix="add dtype, or wrap the kernel in one with plain parameters",
-        )
+        raise _unknown(fields, param)
     return dtype
 
 

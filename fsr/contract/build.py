@@ -250,4 +250,9 @@ def _aliasing(top: Fields, args: tuple[Argument, ...]) -> tuple[tuple[str, ...],
                 f"aliasing names {name!r}, which is no buffer", "one of: " + ", ".join(buffers), "aliasing",
                 fix=did_you_mean(str(name), buffers),
             )  # fmt: skip
+        if next(a for a in args if a.name == name).layout is not None:
+            raise top.bad(
+                f"aliasing names {name!r}, whose elements are structures with members of several types",
+                "buffers of numbers", "aliasing", fix="leave it out: what shares its memory is not tested",
+            )  # fmt: skip
     return tuple(tuple(group) for group in value)

@@ -191,11 +191,11 @@ def _entries(
     raw: RawContract, variable: Variable, told: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, tuple[str, ...]]]:  # fmt: skip
     """What is said of each member, by its name as a parameter, and the keys where that stands."""
-    _require_known(raw, variable, told)
+    require_known(raw, variable, told)
     sizes = raw.data.get("sizes", {})
     entries, places = dict[str, Any](), dict[str, tuple[str, ...]]()
     for path, (name, member) in variable.members.items():
-        spec, keys = _said(told, path, variable.known)
+        spec, keys = said(told, path, variable.known)
         if spec is not None:
             entries[name], places[name] = spec, ("args", variable.name, *keys)
         elif not member.used:
@@ -219,9 +219,9 @@ def _any(member: FlatMember) -> dict[str, Any]:
     return {"low": f"0 - 2 ** {bits - 1}", "high": f"2 ** {bits - 1} - 1"}
 
 
-def _said(told: Any, path: str, known: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
-    """What is said of a member: by itself, or of the structure, vector or array that it belongs to, of which a list
-    says one for each number."""
+def said(told: Any, path: str, known: Sequence[str]) -> tuple[Any, tuple[str, ...]]:
+    """What is said of a member, and the keys where that stands: by itself, or of the structure, vector or array that it
+    belongs to, of which a list says one for each number."""
     for spelling in _spellings(path):
         for rest, node in _beneath(told, spelling):
             beneath = [p for p in known if p == spelling or p.startswith((f"{spelling}.", f"{spelling}["))]
@@ -260,7 +260,8 @@ def _share(node: Mapping[str, Any], at: int, count: int) -> dict[str, Any]:
     return {**node, **{k: v[at] for k, v in lists.items()}}
 
 
-def _require_known(raw: RawContract, variable: Variable, told: Mapping[str, Any]) -> None:
+def require_known(raw: RawContract, variable: Variable, told: Mapping[str, Any]) -> None:
+    """Raises ContractError for what is said of a member that there is not."""
     known = {s for path in variable.known for s in _spellings(path)}
 
     def walk(node: Any, at: str, keys: tuple[str, ...]) -> None:

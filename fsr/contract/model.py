@@ -63,6 +63,42 @@ class Constraints:
 
 
 @dataclass(frozen=True, slots=True)
+class Field:
+    """A number in each structure of a buffer: ``path`` from the structure, ``offset`` in bytes; ``wide``: the same
+    where floating members are float64."""
+
+    path: str
+    dtype: str
+    offset: int
+    wide: int
+    constraints: Constraints = Constraints()
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A structure with members of several types, its size and alignment in bytes. ``wide_bytes``: its size with float64
+    for narrower floating members; 0 where that is not known."""
+
+    type: str
+    bytes: int
+    alignment: int
+    fields: tuple[Field, ...]
+    wide_bytes: int = 0
+
+    @property
+    def word(self) -> int:
+        """Bytes of the words that hold a structure: unsigned ones, of a last extent of their own."""
+        return next(n for n in (4, 2, 1) if self.alignment % n == 0 and self.bytes % n == 0)
+
+    def widened(self) -> Layout:
+        """The same with float64 for narrower floating members."""
+        fields = tuple(
+            replace(f, offset=f.wide, dtype="float64" if "float" in f.dtype else f.dtype) for f in self.fields
+        )
+        return replace(self, bytes=self.wide_bytes, fields=fields)
+
+
+@dataclass(frozen=True, slots=True)
 class Argument:
     """One kernel parameter, in the kernel's order.
 
@@ -71,7 +107,8 @@ class Argument:
     number; None means drawn from the constraints per case. alignment: bytes that every caller promises for the pointer
     (at least the element size). symbol: for what is no parameter but a ``__constant__`` variable that host code fills
     before it launches, its name; '' for a parameter. member: of a structure that is passed by value, ``p.width``; the
-    name is then that of the parameter which stands for it (fsr.source.flattening).
+    name is then that of the parameter which stands for it (fsr.source.flattening). layout: of a buffer of structures
+    with members of several types; dtype and the last extent are then those of words without meaning that hold one.
     """
 
     name: str
@@ -83,6 +120,16 @@ class Argument:
     constraints: Constraints = Constraints()
     symbol: str = ""
     member: str = ""
+    layout: Layout | None = None
+
+    def parts(self) -> tuple[Argument, ...]:
+        """The argument itself, or each member of its structures as a buffer of its own, named ``pairs.weight``."""
+        if self.layout is None:
+            return (self,)
+        return tuple(
+            Argument(f"{self.name}.{f.path}", f.dtype, self.role, self.shape[:-1], constraints=f.constraints)
+            for f in self.layout.fields
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +195,13 @@ class Contract:
         return tuple(flag[2:].strip() for flag in self.plan.flags if flag.startswith("-D"))
 
     def argument(self, name: str) -> Argument:
-        """The argument of that name, or the null pointer that a launch passes under :data:`NULL`. Raises KeyError."""
+        """The argument of that name, the part of one, or the null pointer that a launch passes under :data:`NULL`.
+        Raises KeyError."""
         for argument in self.args:
             if argument.name == name:
                 return argument
+            if argument.layout is not None and name.startswith(f"{argument.name}."):
+                return next(part for part in argument.parts() if part.name == name)
         if name == NULL:
             return Argument(NULL, "uint8", Role.NULL)
         raise KeyError(name)
@@ -160,9 +210,22 @@ class Contract:
         """The pointer arguments that point to something and ``__constant__`` variables, in order."""
         return tuple(a for a in self.args if a.role not in (Role.SCALAR, Role.NULL))
 
+    def structured(self) -> tuple[Argument, ...]:
+        """The buffers of structures with members of several types."""
+        return tuple(a for a in self.args if a.layout is not None)
+
+    def apart(self) -> Contract:
+        """The contract with each member of such structures as an argument: by which values are drawn and compared, and
+        no kernel is launched."""
+        if not self.structured():
+            return self
+        return replace(self, args=tuple(part for a in self.args for part in a.parts()))
+
     def drawn(self) -> tuple[Argument, ...]:
-        """The arguments whose values tests draw: those that are read, unless an expression says what they are."""
-        return tuple(a for a in self.args if a.role not in (Role.OUT, Role.NULL) and a.value is None)
+        """The arguments, or their parts, whose values tests draw: those that are read, unless an expression says what
+        they are."""
+        parts = (part for a in self.args for part in a.parts())
+        return tuple(a for a in parts if a.role not in (Role.OUT, Role.NULL) and a.value is None)
 
     def passed(self) -> tuple[Argument, ...]:
         """The arguments that a launch passes, in the kernel's order."""
@@ -279,6 +342,6 @@ def _argument(arg: object, sizes: Mapping[str, Number], scalars: Mapping[str, Sc
 
 
 __all__ = [
-    "Argument", "Constraints", "Contract", "Inputs", "Launch", "Origin", "Size", "Tolerance", "at_ends",
-    "concrete_launches", "dim3", "repeats_of",
+    "Argument", "Constraints", "Contract", "Field", "Inputs", "Launch", "Layout", "Origin", "Size", "Tolerance",
+    "at_ends", "concrete_launches", "dim3", "repeats_of",
 ]  # fmt: skip

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from fsr.contract.draft import Draft, dimensions, inline, listed, number_or_text, quoted
-from fsr.contract.members import argument_key
-from fsr.contract.model import Argument, Contract, Size
+from fsr.contract.members import argument_key, as_key
+from fsr.contract.model import Argument, Constraints, Contract, Size
 from fsr.contract.read import block_range
 from fsr.records import Launch, Role, ScalarArgument
 from fsr.source.launched_structures import TakenStructures, structures_of
@@ -91,27 +91,36 @@ def argument_row(argument: Argument) -> str:
     if argument.role is Role.NULL:
         return inline([("null", "true")])
     rows = [("symbol", quoted(argument.symbol))] if argument.symbol else []
-    rows += [("dtype", quoted(argument.dtype))]
+    rows += [("dtype", quoted(argument.dtype))] if argument.layout is None else []
     if argument.role is not Role.SCALAR:
-        rows += [("role", quoted(argument.role.value)), ("shape", listed(argument.shape))]
+        shape = argument.shape if argument.layout is None else argument.shape[:-1]
+        rows += [("role", quoted(argument.role.value)), ("shape", listed(shape))]
     if argument.value is not None:
         rows.append(("value", number_or_text(argument.value)))
     if argument.alignment:
         rows.append(("alignment", str(argument.alignment)))
-    limits = argument.constraints
+    if argument.layout is not None:
+        told = [f for f in argument.layout.fields if f.constraints != Constraints()]
+        return inline([*rows, *((as_key(f.path), inline(_limit_rows(f.constraints))) for f in told)])
+    return inline([*rows, *_limit_rows(argument.constraints)])
+
+
+def _limit_rows(limits: Constraints) -> list[tuple[str, str]]:
+    """What is said of values."""
     if limits.offsets is not None:
-        return inline([*rows, ("offsets", number_or_text(limits.offsets))])
+        return [("offsets", number_or_text(limits.offsets))]
+    rows = list[tuple[str, str]]()
     if limits.values:
         rows.append(("values", str(list(limits.values))))
         rows += [("shares", str(list(limits.shares)))] if limits.shares else []
-        return inline([*rows, ("sorted", "true")] if limits.sorted else rows)
+        return [*rows, ("sorted", "true")] if limits.sorted else rows
     for key, text, each in (("low", limits.low, limits.lows), ("high", limits.high, limits.highs)):
         if text is not None:
             rows.append((key, listed(each) if each else number_or_text(text)))
     rows += [(k, "true") for k in ("sorted", "nonnegative", "positive", "unique") if getattr(limits, k)]
     if not limits.finite:
         rows.append(("finite", "false"))
-    return inline(rows)
+    return rows
 
 
 def launch_rows(launch: Launch, is_plan: bool, taken: TakenStructures | None = None) -> list[tuple[str, str]]:

@@ -64,13 +64,13 @@ def _names(contract: Contract, place: Where) -> None:
             "no argument has the role out or inout",
             expected="at least one result to compare", where=place("args"), fix='give the result role = "out"',
         )  # fmt: skip
-    for argument in contract.args:
+    for argument in (part for a in contract.args for part in a.parts()):
         c = argument.constraints
         if argument.role is Role.OUT and c.low is not None:
             raise ContractError(
                 f"the argument {argument.name} is out, and says what it holds on entry",
                 expected='role = "inout" for a buffer whose contents count on entry',
-                where=place("args", argument.name), fix='write role = "inout"',
+                where=place("args", *argument.name.split(".", 1)), fix='write role = "inout"',
             )  # fmt: skip
         if argument.role is Role.SCALAR and argument.value is None and c.low is None and _integral(argument.dtype):
             raise ContractError(
@@ -110,7 +110,13 @@ def _arguments(contract: Contract, sizes: Mapping[str, int], label: str, place: 
             )  # fmt: skip
         if argument.value is not None:
             _number(argument.value, sizes, place("args", argument.name, "value"), is_floating(argument.dtype))
-        _limits(argument, extents, sizes, label, place)
+        for part in argument.parts():
+            _limits(part, extents[: len(part.shape)], sizes, label, partial(_of_part, place, argument))
+
+
+def _of_part(place: Where, argument: Argument, first: str, name: str, *keys: str) -> str:
+    """Where something stands of an argument, or of a member of its structures."""
+    return place(first, argument.name, *([path] if (path := name[len(argument.name) + 1 :]) else []), *keys)
 
 
 def _limits(argument: Argument, extents: list[int], sizes: Mapping[str, int], label: str, place: Where) -> None:

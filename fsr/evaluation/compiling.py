@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fsr.backends.select import backend_for
 from fsr.backends.toolchain import Toolchain
+from fsr.contract.model import Contract
 from fsr.contract.passing import plan_misfit
 from fsr.errors import MissingToolError, SourceError
 from fsr.evaluation.spec import Binaries, SessionSpec
@@ -15,8 +16,9 @@ from fsr.guard.check import guard
 from fsr.guard.settled import settled_pair
 from fsr.prediction.locals import with_locals_told
 from fsr.records import Candidate, CompileFailure, Fault, ParameterBlock, Resources
+from fsr.source.entry import function_name
 from fsr.source.file import KernelFile
-from fsr.source.folding import as_handed_out, blocks_of, folded
+from fsr.source.folding import as_handed_out, blocks_of, folded, layout_asserted, with_first_statement
 
 COMPILE_TIMEOUT_S = 60.0
 
@@ -46,6 +48,8 @@ def build(spec: SessionSpec, candidate: Candidate) -> Binaries | CompileFailure 
     if why := _unfit(spec, candidate):
         return CompileFailure(f"the launch does not fit its kernel: {why}")
     candidate, blocks = as_given_out(spec, given, candidate)
+    if given == spec.baseline:
+        candidate = with_layouts_asserted(candidate, spec.contract)
     resources: Mapping[str, Resources] = {}
     if spec.predicted:
         checked = _target_resources(spec, candidate)
@@ -74,6 +78,20 @@ def as_given_out(
     whole = settled(replace(spec, baseline=replace(spec.baseline, source=folded(spec.baseline.source, kernels))),
                     replace(candidate, source=text))  # fmt: skip
     return whole, blocks_of(candidate.plan, kernels)
+
+
+def with_layouts_asserted(candidate: Candidate, contract: Contract, *, widened: bool = False) -> Candidate:
+    """The original with the compiler asked whether the structures of its buffers lie as they were read. Candidates
+    may read the same bytes as they like. ``widened``: in its form with float64."""
+    source = candidate.source
+    for argument in contract.structured():
+        entry = next((e.entry for e in contract.plan.launches if argument.name in e.args), contract.entry)
+        assert argument.layout is not None
+        layout = argument.layout.widened() if widened else argument.layout
+        places = {f.path: f.offset for f in layout.fields}
+        told = layout_asserted(layout.type, layout.bytes, None if widened else layout.alignment, places)
+        source = with_first_statement(source, function_name(entry).rpartition("::")[2], told)
+    return replace(candidate, source=source)
 
 
 def _unfit(spec: SessionSpec, candidate: Candidate) -> str:

@@ -27,6 +27,7 @@ from fsr.mutation.mutants import Mutant, mutants, sampled
 from fsr.records import Candidate, Case, Image, Json, Plan
 from fsr.testgen.aimed import aimed_cases
 from fsr.testgen.compare import compare, flushes
+from fsr.testgen.structured import apart, layouts_of
 from fsr.testgen.values import build, outputs, same_bits
 
 TESTED, WATCHED = 24, 8  # mutants in one compilation
@@ -223,7 +224,9 @@ class Bench:
             got = run_once(Runnable(session.host(), image, plan, session.contract), case, data, 1, RUN_S)
         except DeviceFault as fault:
             return Fate(mutant, KILLED, case.name, f"{fault.fault.kind}: {fault.fault.detail}")
-        different = [n for n in outputs(session.contract, case) if not _alike(got[n], wanted[n])]
+        layouts = layouts_of(session.contract)
+        apart_ = [apart({n: of[n] for n in outputs(session.contract, case)}, layouts) for of in (got, wanted)]
+        different = [n for n in apart_[0] if not _alike(apart_[0][n], apart_[1][n])]
         if not different:
             return None
         expected = session.original.expected(case)
@@ -233,7 +236,7 @@ class Bench:
             return Fate(mutant, KILLED, f"{case.name} {case.size_map()} {case.family}", str(found[0]))
         near.where = near.where or f"{different[0]} at {case.size_map()} {case.family}"
         for name in different:
-            near.learn(got[name], wanted[name], (expected.precise or {}).get(name))
+            near.learn(apart_[0][name], apart_[1][name], (expected.precise or {}).get(name))
         return None
 
     def _answer(self, case: Case) -> Mapping[str, Array]:

@@ -23,7 +23,7 @@ from fsr.evaluation.session import Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.testing import CaseFailure
 from fsr.evaluation.widened import in_float64
-from fsr.hardware.dtypes import is_float
+from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Candidate, Case, Fault, FaultKind, Image, Plan, Role, Sizes
 from fsr.testgen import families
 from fsr.testgen.compare import (
@@ -44,6 +44,7 @@ from fsr.testgen.oracle import NOISY_DOUBLES, NOISY_RUNS
 from fsr.testgen.placing import place
 from fsr.testgen.reference import widened_data
 from fsr.testgen.shaking import PERTURBED_RUNS, moved_arrays, noisy_step, perturbation
+from fsr.testgen.structured import are_written
 from fsr.testgen.values import CaseData, build, outputs, poison_draw
 
 # Elements of all buffers; with the last one of two alike has more than an int can count.
@@ -118,7 +119,8 @@ def first_failure(
     device that draws and compares by itself does: here a case takes seconds."""
     device, contract, passed = session.device, session.contract, 0
     large = session.spec.cramped and elements(contract, session.spec.smoke_case().size_map()) >= LARGE_DATA
-    if not can_judge(device) or not large or contract.reference is not None:  # an answer that is not the original's own
+    foreign = contract.reference is not None or are_written(contract)  # an answer that is not the original's own
+    if not can_judge(device) or not large or foreign:
         return session.first_failure(image, candidate, cases)
     for case in cases:
         if not session.original.counts(case):
@@ -140,7 +142,7 @@ def _case_failure(
     data = _drawn(session, case, OWN_SEED)
     launches, buffers = place(session.contract, candidate.plan, case, data)
     made = any(is_float(array.dtype) for name, array in data.arrays.items() if name not in data.draws)
-    if made or not launches or not _has_room(session, case):
+    if made or data.layouts or not launches or not _has_room(session, case):
         return session.first_failure(image, candidate, [case])[1]
     try:
         with device.prepare(image, launches, buffers) as prepared:
@@ -213,6 +215,8 @@ def large_failure_at(
 def _cases_of_step(session: Session, most: int) -> list[Case]:
     """The largest first."""
     contract, seed = session.contract, session.spec.seed
+    if are_written(contract):
+        return []
     most = most_elements(contract, most)
     found = [largest_case(contract, seed, most), *filled_cases(contract, seed, most)]
     found += reversed(large_cases(contract, seed, most))
@@ -316,11 +320,18 @@ def _scale(original: _Original, stack: ExitStack, want: Any, name: str) -> int:
     if session.contract.tolerance.of_result:
         return at
     data = _drawn(session, original.case, WANT_SEED)
-    step = min((perturbation(f.dtype) for f in data.arrays.values() if is_float(f.dtype)), default=1.0)
+    step = _step(data)
     for number in range(1, PERTURBED_RUNS + 1):
         with original.ran(data, session.baseline.run, session.spec.baseline.plan, number) as moved:
             original.device.judge.scale(at, want, moved.region(name), step)
     return at
+
+
+def _step(data: CaseData) -> float:
+    """By what share inputs are moved, the smallest of their types."""
+    dtypes = [array.dtype for array in data.arrays.values()]
+    dtypes += [numpy_dtype(f.dtype) for layout in data.layouts.values() for f in layout.fields]
+    return min((perturbation(dtype) for dtype in dtypes if is_float(dtype)), default=1.0)
 
 
 def _truth(original: _Original, stack: ExitStack, name: str) -> Any:
@@ -357,7 +368,7 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
     """A second opinion of the scale: more perturbed runs, and how far rounding in the original's own types carries."""
     session, judge = original.session, original.device.judge
     data = _drawn(session, original.case, WANT_SEED)
-    step = min((perturbation(f.dtype) for f in data.arrays.values() if is_float(f.dtype)), default=1.0)
+    step = _step(data)
     more = () if session.contract.tolerance.of_result else range(PERTURBED_RUNS + 1, 2 * PERTURBED_RUNS + 1)
     for number in more:
         with original.ran(data, session.baseline.run, session.spec.baseline.plan, number) as moved:
@@ -384,5 +395,5 @@ def _widened(data: CaseData) -> CaseData:
             arrays[name] = np.broadcast_to(np.zeros((), wide), data.arrays[name].shape)
             poisoned = draw.kind is Kind.BITS
             draws[name] = poison_draw(wide, draw.count, 5) if poisoned else replace(draw, narrow=dtype.name)
-    undrawn = widened_data(CaseData({n: a for n, a in arrays.items() if n not in draws}, data.scalars))
-    return CaseData({**arrays, **undrawn.arrays}, undrawn.scalars, draws)
+    undrawn = widened_data(replace(data, arrays={n: a for n, a in arrays.items() if n not in draws}))
+    return replace(undrawn, arrays={**arrays, **undrawn.arrays}, draws=draws)

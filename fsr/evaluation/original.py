@@ -34,6 +34,7 @@ from fsr.testgen.fitting import elements, halved, room
 from fsr.testgen.oracle import Asking, Expected, Once, WideRun, expect
 from fsr.testgen.parts import Part, alone, chosen_blocks
 from fsr.testgen.placing import launched
+from fsr.testgen.structured import are_written, layouts_of
 from fsr.testgen.values import CaseData, changed, outputs, same_bits
 
 FIRST_TIMEOUT_S = 10.0  # its first case is a small one: a kernel that hangs is told soon
@@ -110,7 +111,8 @@ class Original:
         return None
 
     def _asked(self, case: Case) -> Expected:
-        wide = self.contract.reference is None and not case.kind.timed
+        formless = any(layout.wide_bytes == 0 for layout in layouts_of(self.contract).values())
+        wide = self.contract.reference is None and not case.kind.timed and not formless
         part = self.part(case) if case.parts else None
 
         def widened(noisy: int) -> WideRun | None:
@@ -176,7 +178,7 @@ class Original:
     @cached_property
     def _has_parts(self) -> bool:
         case = self.spec.smoke_case()
-        divides = self.spec.backend.records and alone(self.spec.baseline)
+        divides = self.spec.backend.records and alone(self.spec.baseline) and not are_written(self.contract)
         return divides and bool(chosen_blocks(case, self._grid(case)))
 
     def _runnable(self, blocks: tuple[int, ...]) -> Runnable:

@@ -79,6 +79,7 @@ class _LeftAlone:
         elif any(a.size for a in expected.arrays.values()):
             self._seen += 1
             self._wrote = self._wrote or _writes(contract, case, expected)
+        contract = contract.apart()
         for name, unwritten in expected.unwritten.items():
             count, size = int(np.count_nonzero(unwritten)), expected.arrays[name].size
             if contract.argument(name).role is not Role.OUT or size < 2 or expected.part is not None:
@@ -123,7 +124,7 @@ def _writes(contract: Contract, case: Case, expected: Expected) -> bool:
     own = (left for name, left in expected.unwritten.items() if contract.argument(name).role is Role.OUT)
     if any(left.size and not left.all() for left in own):
         return True
-    before = build(contract, case).arrays
+    before = build(contract, case).apart().arrays
     return any(not same_bits(a, before[name]).all() for name, a in expected.arrays.items())
 
 

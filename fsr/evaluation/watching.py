@@ -34,6 +34,7 @@ from fsr.testgen.echoes import ECHO
 from fsr.testgen.fitting import clip, elements
 from fsr.testgen.legal import outnumbers
 from fsr.testgen.placing import launched, place
+from fsr.testgen.structured import apart
 from fsr.testgen.values import CaseData, build, same_bits
 
 NAMED_CASES = 3  # watched, of the sizes that the candidate names
@@ -300,4 +301,7 @@ class _Watcher:
         """Whether another order of the same build answers the same: then the answer depends on how it was built alone,
         as one does that rounding decides."""
         ran = self.run(case, data, BlockOrder() if order != BlockOrder() else ORDERS[0])
-        return ran is not None and all(same_bits(got[name], array).all() for name, array in ran[1].items())
+        if ran is None:
+            return False
+        one, other = (apart(arrays, data.layouts) for arrays in (got, ran[1]))
+        return all(same_bits(one[name], array).all() for name, array in other.items())

@@ -11,7 +11,7 @@ from fsr.backends.protocol import Array, Device, DeviceFault, can_judge
 from fsr.backends.select import recording_backend
 from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
-from fsr.evaluation.compiling import run_toolchain
+from fsr.evaluation.compiling import run_toolchain, with_layouts_asserted
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import Runnable, run_once
 from fsr.records import Candidate, Case, FaultKind, Image
@@ -64,13 +64,13 @@ class Widened:
     def on_host(self, *, noisy: int) -> Built:
         """The form for the host device; None where there is none."""
         if noisy not in self._on_host:
-            self._on_host[noisy] = _built_on_host(self.spec.baseline, noisy=noisy)
+            self._on_host[noisy] = _built_on_host(self.spec, noisy=noisy)
         return self._on_host[noisy]
 
     def on_device(self, *, noisy: int = 0) -> Built:
         """The form for the session's own device, a GPU; None where there is none."""
         if noisy not in self._on_device:
-            widened = _form(self.spec.baseline, noisy=noisy) if self.spec.contract.reference is None else None
+            widened = _form(self.spec, noisy=noisy) if self.spec.contract.reference is None else None
             image = run_toolchain(self.spec).compile(widened) if widened is not None else None
             found = (widened, image) if widened is not None and isinstance(image, Image) else None
             self._on_device[noisy] = found
@@ -108,14 +108,15 @@ def in_float64(contract: Contract) -> Contract:
     return replace(contract, args=args)
 
 
-def _form(baseline: Candidate, *, noisy: int) -> Candidate | None:
+def _form(spec: SessionSpec, *, noisy: int) -> Candidate | None:
     from fsr.testgen.widen import noisy_candidate, widen_candidate  # loads the grammar
 
-    return noisy_candidate(baseline, noisy) if noisy else widen_candidate(baseline)
+    found = noisy_candidate(spec.baseline, noisy) if noisy else widen_candidate(spec.baseline)
+    return None if found is None else with_layouts_asserted(found, spec.contract, widened=True)
 
 
-def _built_on_host(baseline: Candidate, *, noisy: int) -> Built:
-    widened = _form(baseline, noisy=noisy)
+def _built_on_host(spec: SessionSpec, *, noisy: int) -> Built:
+    widened = _form(spec, noisy=noisy)
     try:
         image = recording_backend().toolchain("").compile(widened) if widened is not None else None
     except MissingToolError:

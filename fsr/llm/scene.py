@@ -90,7 +90,7 @@ def contract_words(contract: Contract) -> str:
         if a.role is Role.NULL:
             lines.append(f"- {a.name}: a pointer that is always null")
             continue
-        shape = " x ".join(a.shape) or "1"
+        shape = " x ".join(a.shape if a.layout is None else a.shape[:-1]) or "1"
         if a.symbol:
             lines.append(
                 f"- not an argument: the __constant__ variable {a.symbol}, {a.dtype} x {shape}, which callers fill"
@@ -98,7 +98,8 @@ def contract_words(contract: Contract) -> str:
             continue
         says = {Role.IN: "only read", Role.OUT: "written, undefined before", Role.INOUT: "read and written"}[a.role]
         aligned = f", aligned to {a.alignment} bytes" if a.alignment else ", aligned to its elements only"
-        lines.append(f"- {a.name}: {a.dtype} buffer of {shape}, row-major, {says}{aligned}")
+        of = a.dtype if a.layout is None else a.layout.type
+        lines.append(f"- {a.name}: {of} buffer of {shape}, row-major, {says}{aligned}")
     for s in contract.sizes:
         timed = " and ".join(map(str, s.timed))
         lines.append(f"- size {s.name}: from {s.minimum} to {s.maximum}, timed at {timed}")

@@ -91,7 +91,7 @@ def _told(argument: Argument) -> dict[str, Json]:
     assert isinstance(rules, dict)
     newer = ("lows", "highs", "offsets", "values", "shares")
     found["constraints"] = {k: v for k, v in rules.items() if k not in newer or v}
-    return {k: v for k, v in found.items() if k not in ("symbol", "member") or v}
+    return {k: v for k, v in found.items() if k not in ("symbol", "member", "layout") or v}
 
 
 def load_kernel(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fsr.records import Candidate, ParameterBlock, Plan
 from fsr.source.dynamic_shared import without_sizes
@@ -154,7 +154,21 @@ def _asserted(kernel: FlatKernel) -> Iterable[str]:
 
 
 def _asserted_of(param: FlatParameter) -> Iterable[str]:
-    size = f"sizeof({param.type}) == {param.bytes} && alignof({param.type}) == {param.alignment}"
-    places = [f"__builtin_offsetof({param.type}, {m.path}) == {m.offset - param.start}" for m in param.members]
-    wrong = f"fsr: {param.type} has another layout than it was read with"
-    yield f'static_assert({" && ".join([size, *places])}, "{wrong}");'
+    places = {m.path: m.offset - param.start for m in param.members}
+    yield layout_asserted(param.type, param.bytes, param.alignment, places)
+
+
+def layout_asserted(type_: str, size: int, alignment: int | None, places: Mapping[str, int]) -> str:
+    """What asks the compiler whether a structure is so many bytes and its members lie at these ``places``."""
+    told = [f"sizeof({type_}) == {size}"]
+    told += [f"alignof({type_}) == {alignment}"] if alignment is not None else []
+    told += [f"__builtin_offsetof({type_}, {path}) == {offset}" for path, offset in places.items()]
+    return f'static_assert({" && ".join(told)}, "fsr: {type_} has another layout than it was read with");'
+
+
+def with_first_statement(source: str, kernel: str, statement: str) -> str:
+    """A unit with a statement at the head of a kernel's body, on the line of its brace; as it is without such."""
+    for item in flat(parse_items(source, strict=False)):
+        if item.kind == "function" and item.names[-1:] == (kernel,) and item.body is not None:
+            return f"{source[: item.body + 1]} {statement}{source[item.body + 1 :]}"
+    return source

@@ -15,7 +15,7 @@ from fsr.source.file import KernelFile
 from fsr.source.items import parameters_at, strip_head
 from fsr.source.macros import qualifying
 from fsr.source.pieces import Piece
-from fsr.source.structures import Structures
+from fsr.source.structures import Structure, Structures
 from fsr.source.tokens import Token, close_of, spelt, split_commas, tokenize
 from fsr.source.types import aliases_of, resolve_dtype
 
@@ -27,7 +27,9 @@ class Parameter:
     """One kernel parameter. ``dtype``: NumPy name or 'bfloat16', of one lane; None when the type is none that fsr
     can make values of (a texture, ``void *``, a struct of several types). ``lanes``: 4 for float4 and for a struct of
     four floats. ``const``: the pointee is. ``alignment``: bytes, that its type promises beyond its element's; 0 for
-    none. ``record``: it points to structures, whose elements ``dtype`` tells."""
+    none. ``record``: it points to structures, whose elements ``dtype`` tells. ``structure``: what it points to where
+    members are of several types, or end in bytes that nothing fills; ``wide``: that with float64 for narrower floating
+    members, where that is known; ``why``: why neither is known of what is no number."""
 
     name: str
     type: str
@@ -38,6 +40,9 @@ class Parameter:
     line: int
     alignment: int = 0
     record: bool = False
+    structure: Structure | None = None
+    wide: Structure | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ def signature(file: KernelFile, entry: str) -> Signature:
         )  # fmt: skip
     params = tuple(_parameter(part, piece, aliases) for part in parts)
     if any(map(_points_to_structures, params)):
-        structures = Structures(file.pieces, piece.namespaces, frozenset())
+        structures = [Structures(file.pieces, piece.namespaces, frozenset(), widened=w) for w in (False, True)]
         params = tuple(_of_elements(p, structures, bound) if _points_to_structures(p) else p for p in params)
     least = sum(8 if p.pointer else p.lanes for p in params)
     if least > MOST_BYTES:
@@ -175,16 +180,23 @@ def _points_to_structures(param: Parameter) -> bool:
     return param.dtype is None and param.type.count("*") == 1 and "&" not in param.type
 
 
-def _of_elements(param: Parameter, structures: Structures, bound: Mapping[str, str]) -> Parameter:
-    """A pointer to structures as one to the elements that these hold, if they hold nothing else and of one type."""
+def _of_elements(param: Parameter, structures: Sequence[Structures], bound: Mapping[str, str]) -> Parameter:
+    """A pointer to structures as one to the elements that these hold, if they hold nothing else and of one type.
+    ``structures``: as they are, and widened."""
     pointee = re.sub(r"\w+", lambda word: bound.get(word[0], word[0]), param.type.partition("*")[0])
     try:
-        found = structures.read(pointee)
-    except NotPlain:
-        return param
+        found = structures[0].read(pointee)
+    except NotPlain as why:
+        return replace(param, why=str(why))
     dtypes = {leaf.dtype for leaf in found.leaves}
     dtype = dtypes.pop() if len(dtypes) == 1 else None
     if dtype is None or sum(leaf.bytes for leaf in found.leaves) != found.bytes:
-        return replace(param, alignment=found.alignment)
+        if any(leaf.pointer for leaf in found.leaves):
+            return replace(param, alignment=found.alignment, why="it holds pointers")
+        try:
+            wide = structures[1].read(pointee)
+        except NotPlain:
+            wide = None
+        return replace(param, alignment=found.alignment, structure=found, wide=wide)
     more = found.alignment if found.alignment > BY_DTYPE[dtype].bytes else 0
     return replace(param, dtype=dtype, lanes=len(found.leaves), alignment=more, record=True)

@@ -50,9 +50,13 @@ class Structure:
 
 class Structures:
     """Reads the structures that a file's pieces declare. ``within``: the namespaces of who asks. ``open_types``: names
-    that stand for types which are not known here, template parameters."""
+    that stand for types which are not known here, template parameters. ``widened``: as they are where every floating
+    number is a double (fsr.testgen.widen); vectors of narrower ones have no such form that is known."""
 
-    def __init__(self, pieces: Sequence[Piece], within: tuple[str, ...], open_types: frozenset[str]) -> None:
+    def __init__(
+        self, pieces: Sequence[Piece], within: tuple[str, ...], open_types: frozenset[str], *, widened: bool = False
+    ) -> None:
+        self.widened = widened
         self.pieces, self.within, self.open_types = pieces, within, open_types
         self.defined = {p.item.names[0] for p in pieces if p.item.kind == "define" and p.item.names}
         self.aliases = aliases_of(((p.item.kind, p.text, p.namespaces) for p in pieces), within)
@@ -79,6 +83,8 @@ class Structures:
     # ------------------------------------------------------------ parts
 
     def _of_vector(self, type_: str, element: ElementType, count: int, alignment: int) -> Structure:
+        if self.widened and _is_narrow(element):
+            raise NotPlain(f"{type_} has no form of doubles")
         leaves = tuple(
             Leaf(axis, element.spelling, at * element.bytes, element.bytes, dtype=element.dtype)
             for at, axis in enumerate("xyzw"[:count])
@@ -126,9 +132,9 @@ class Structures:
             return _single(Leaf("", text, 0, _POINTER_BYTES, pointer=True))
         dtype, lanes = resolve_dtype(spelling, self.aliases)
         if dtype is not None and lanes == 1:
-            known = BY_DTYPE[dtype]
+            known = BY_DTYPE["float64"] if self.widened and _is_narrow(BY_DTYPE[dtype]) else BY_DTYPE[dtype]
             plain = spelling if spelling == member.type else known.spelling
-            return _single(Leaf("", _unqualified(plain), 0, known.bytes, dtype=dtype))
+            return _single(Leaf("", _unqualified(plain), 0, known.bytes, dtype=known.dtype))
         if set(re.findall(r"\w+", spelling)) & self.open_types:
             raise NotPlain(f"its member {member.name} is of a type that the kernel's template leaves open ({spelling})")
         try:
@@ -215,6 +221,10 @@ def _vector(name: str) -> tuple[ElementType, int, int] | None:
         return None if single is None else (single[0], 1, single[0].bytes)
     element, count = found
     return element, count, min(16, element.bytes * (1 if count == 3 else count))
+
+
+def _is_narrow(element: ElementType) -> bool:
+    return "float" in element.dtype and element.bytes < 8
 
 
 def _single(leaf: Leaf) -> Structure:

@@ -29,6 +29,7 @@ from fsr.records import Candidate, Case, Json, Role
 from fsr.testgen.elementwise import agree, broadcast, distances, holds, same_wildness, told
 from fsr.testgen.families import OVERFLOWING
 from fsr.testgen.oracle import Expected
+from fsr.testgen.structured import apart
 from fsr.testgen.values import Array, same_bits
 
 TIMES_LESS_ACCURATE = 4.0
@@ -104,10 +105,11 @@ def compare(
     ``initial``: the buffers as this run found them, so that elements left unwritten are told from wrong ones.
     ``flushes``: the candidate turns denormal values into zero, as its text and its compiler's flags say.
     """
-    found = []
+    found, layouts = [], expected.layouts
+    contract, got, initial = contract.apart(), apart(got, layouts), apart(initial or {}, layouts)
     for name, want in expected.arrays.items():
         one = _Output(contract, case, name, expected, flushes)
-        mismatch = _compare_one(one, got[name], want, (initial or {}).get(name))
+        mismatch = _compare_one(one, got[name], want, initial.get(name))
         if mismatch is not None:
             found.append(mismatch)
     return found

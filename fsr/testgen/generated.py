@@ -38,11 +38,12 @@ def made_inputs(contract: Contract, case: Case, scalars: Mapping[str, ScalarValu
     """What the contract's function makes for a case, by argument: fresh arrays of the argument's type. {} without one.
     It is called with the sizes, the scalars and ``rng``, a generator of the case's own, as far as it has parameters of
     these names. Raises ContractError at its line."""
-    if contract.inputs is None:
+    named, contract = contract.inputs, contract.apart()
+    if named is None:
         return {}
-    function = UsersFunction("inputs", contract.inputs.function, Path(contract.inputs.folder), _EXPECTED)
+    function = UsersFunction("inputs", named.function, Path(named.folder), _EXPECTED)
     found = _answer(function, contract, case, scalars)
-    known = (contract.inputs.function, contract.inputs.folder)
+    known = (named.function, named.folder)
     before = _NAMES.setdefault(known, frozenset(found))
     if before != frozenset(found):
         told = [", ".join(sorted(names)) or "nothing" for names in (frozenset(found), before)]
@@ -62,8 +63,10 @@ def made_inputs(contract: Contract, case: Case, scalars: Mapping[str, ScalarValu
 
 
 def most_elements(contract: Contract, most: int) -> int:
-    """Elements of all buffers together of a case of at most so many, where a function has to make some of them."""
-    return most if contract.inputs is None else min(most, MOST_ELEMENTS)
+    """Elements of all buffers together of a case of at most so many, where some of them are made here, by a function or
+    as structures."""
+    alone = contract.inputs is None and not contract.structured()
+    return most if alone else min(most, MOST_ELEMENTS)
 
 
 def drawn_instead(argument: Argument, case: Case) -> bool:

@@ -118,7 +118,7 @@ def filled_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]
     its upper end. Counters of 16 bits and sums of 32 do not hold what comes together there. Each once more somewhat
     smaller: where counters that wrapped are added up, or cut off, the sum may be right again. None for others, and
     where the contract declares sums of floating values, which stop growing when they are that long."""
-    floating = {a.role for a in contract.buffers() if is_float(numpy_dtype(a.dtype))}
+    floating = {a.role for a in contract.apart().buffers() if is_float(numpy_dtype(a.dtype))}
     if floating - {Role.IN} or (floating and contract.tolerance.sum_length is not None):
         return []
     rng = stream("filled", contract, seed)
@@ -159,7 +159,8 @@ def far_cases(contract: Contract, seed: int) -> list[Case]:
     """Cases beyond what can be run in full: at the timed sizes, at the upper ends of all (integers and scalars at
     theirs too), near them, and past 2^24 and 2^31 elements of the largest buffer. None for contracts whose arrays
     cannot be drawn in parts, and fewer where a function makes some of them."""
-    if any(a.constraints.whole and named_in(a.shape) for a in contract.buffers()) or not contract.sizes:
+    whole = (a for a in contract.buffers() if a.constraints.whole or a.layout is not None)
+    if any(named_in(a.shape) for a in whole) or not contract.sizes:
         return []
     rng = stream("far", contract, seed)
     least = {s.name: clip(s, 1 + int(rng.integers(1000, 1100))) for s in contract.sizes}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fsr.contract.model import Contract
+from fsr.contract.model import Contract, Layout
 from fsr.hardware.dtypes import doubled, is_float
 from fsr.records import Case, Role
 from fsr.testgen.chunks import in_chunks
@@ -23,6 +23,7 @@ from fsr.testgen.noise import Noise
 from fsr.testgen.parts import Part
 from fsr.testgen.reference import reference_outputs, widened_data
 from fsr.testgen.shaking import nudged, perturbation, perturbed
+from fsr.testgen.structured import apart, layouts_of
 from fsr.testgen.values import Array, CaseData, build, outputs, same_bits
 
 Run = Callable[[Case, CaseData], Mapping[str, Array]]
@@ -98,6 +99,7 @@ class Expected:
         noise: Callable[[Mapping[str, Array], int], Noise | None] = lambda truth, more: None,
     ) -> None:
         self.part: Part | None = None
+        self.layouts: Mapping[str, Layout] = {}  # of outputs that are structures, whose members are known apart
         self.unordered = self.instrumented = False
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
@@ -113,9 +115,9 @@ class Expected:
 
     def answered(self, arrays: Mapping[str, Array]) -> Expected:
         """The same with other answers of the original: those of another device."""
-        kept = {name: arrays[name] for name in self.arrays}
+        kept = {name: array for name, array in apart(arrays, self.layouts).items() if name in self.arrays}
         found = Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise)
-        found.unordered, found.louder = self.unordered, self.louder
+        found.unordered, found.louder, found.layouts = self.unordered, self.louder, self.layouts
         return found
 
     @cached_property
@@ -204,23 +206,25 @@ def expect(
     """
     how = how or Asking()
     data_of, part = how.data_of, how.part
-    names = outputs(contract, case)
+    names, layouts = outputs(contract, case), layouts_of(contract)
+    wider = {name: layout.widened() for name, layout in layouts.items()}
 
-    def picked(found: Mapping[str, Array]) -> Mapping[str, Array]:
-        return part.picked(found) if part is not None else {name: found[name] for name in names}
+    def picked(found: Mapping[str, Array], layouts: Mapping[str, Layout] = layouts) -> Mapping[str, Array]:
+        return part.picked(found) if part is not None else apart({name: found[name] for name in names}, layouts)
 
     data = [data_of(contract, case, i) for i in range(1 if isinstance(run, Once) else 2)]
     runs = [picked(run(case, d)) for d in data]
     first = runs[0]
     began = [picked(d.arrays) for d in data]
-    unwritten = {n: _never_written(contract, n, [d[n] for d in began], [r[n] for r in runs]) for n in names}
-    spread = {n: _spread([r[n] for r in runs], unwritten[n]) for n in names}
+    unwritten = {n: _never_written(contract, n, [d[n] for d in began], [r[n] for r in runs]) for n in first}
+    spread = {n: _spread([r[n] for r in runs], unwritten[n]) for n in first}
 
     def exact() -> Mapping[str, Array] | None:
         if contract.reference is not None:
-            return picked(reference_outputs(contract, case, build(contract, case), how.folder))
+            told = reference_outputs(contract, case, build(contract, case), how.folder)
+            return told if part is None else part.picked(told)
         found = precise(case, widened_data(data_of(contract, case, 0))) if precise is not None else None
-        return None if found is None else picked(found)
+        return None if found is None else picked(found, wider)
 
     def scale(more: int) -> Scale:
         shaken = (
@@ -236,13 +240,13 @@ def expect(
         count = NOISY_RUNS if narrow else NOISY_DOUBLES
         numbers = [count + further - 1] if further else range(count)
         found = [noisy(case, nudged(contract, case, wide, number)) for number in numbers]
-        runs = [picked(run) for run in found if run is not None]
+        runs = [picked(run, wider) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
 
     expected = Expected(first, spread, unwritten, exact, scale, noise)
-    expected.part, expected.unordered = part, how.unordered
+    expected.part, expected.unordered, expected.layouts = part, how.unordered, layouts
     if how.loud is not None:
-        expected.louder = partial(_loud, contract, case, how, picked)
+        expected.louder = partial(_loud, contract, case, how, lambda found: picked(found, wider))
     return expected
 
 

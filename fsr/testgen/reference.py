@@ -21,22 +21,25 @@ _EXPECTED = "an array, a tuple of arrays in the order of the outputs, or a dicti
 def reference_outputs(contract: Contract, case: Case, data: CaseData, folder: Path) -> dict[str, Array]:
     """The outputs of the contract's ``module.py:function``, called with inputs (floating ones as float64),
     scalars, None for null pointers, and sizes by name, as far as it has parameters of these names. It returns an array,
-    a tuple in the order of the outputs, or a dictionary. Raises ContractError when it is missing, raises, takes longer
+    a tuple in the order of the outputs, or a dictionary. Structures are dictionaries of their members, and returned
+    member by member (``pairs.weight``). Raises ContractError when it is missing, raises, takes longer
     than a minute (the first time: 5 s) or returns something else."""
     assert contract.reference is not None
     function = UsersFunction("reference", contract.reference, folder, _EXPECTED)
-    wide = widened_data(data)
+    wide = _widened(data.apart())
     given: dict[str, Any] = {**case.size_map(), **wide.arrays}
+    for name, layout in data.layouts.items():
+        given[name] = {f.path: given.pop(f"{name}.{f.path}") for f in layout.fields}
     given |= dict.fromkeys(a.name for a in contract.args if a.role is Role.NULL)
     given |= {name: value.value for name, value in wide.scalars.items()}
-    answer, names = function(given), outputs(contract, case)
+    answer, names = function(given), outputs(contract.apart(), case)
     if not isinstance(answer, Mapping):
         several = isinstance(answer, tuple) or (isinstance(answer, list) and len(names) > 1)
         parts = answer if several else (answer,)
         if len(parts) != len(names):
             raise function.bad(f"returned {len(parts)} arrays for the outputs {', '.join(names)}")
         answer = dict(zip(names, parts, strict=True))
-    return {name: _array(function, name, answer, data.arrays[name].shape) for name in names}
+    return {name: _array(function, name, answer, wide.arrays[name].shape) for name in names}
 
 
 def _array(function: UsersFunction, name: str, answer: Mapping[str, Any], shape: tuple[int, ...]) -> Array:
@@ -52,7 +55,12 @@ def _array(function: UsersFunction, name: str, answer: Mapping[str, Any], shape:
 
 
 def widened_data(data: CaseData) -> CaseData:
-    """The data with every floating array and scalar as float64; other types unchanged."""
+    """The data with every floating array, scalar and member of structures as float64; other types unchanged."""
+    layouts = {name: layout.widened() for name, layout in data.layouts.items()}
+    return replace(_widened(data.apart()), layouts=layouts).together()
+
+
+def _widened(data: CaseData) -> CaseData:
     arrays = {n: doubled(a, copy=True) if is_float(a.dtype) else a for n, a in data.arrays.items()}
     scalars = {
         n: type(s)("float64", float(np.asarray(s.value, numpy_dtype(s.dtype)))) if is_float(numpy_dtype(s.dtype)) else s

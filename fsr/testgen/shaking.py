@@ -37,6 +37,7 @@ def perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> 
     whose terms move the same way), which would hide how large its terms are; alone they do not. ``more``: so many
     others, all together, the first few of them one way up to some place of each row and the other way behind it: what a
     running sum or mean carries along in ordered data errs like that, not at random."""
+    contract, data = contract.apart(), data.apart()
     movable = _movable(contract, case, data)
     chosen = [movable] * (more or PERTURBED_RUNS)
     if len(movable) > 1 and not more:
@@ -50,24 +51,25 @@ def perturbed(contract: Contract, case: Case, data: CaseData, more: int = 0) -> 
             else array
             for name, array in data.arrays.items()
         }
-        yield replace(data, arrays=arrays)
+        yield replace(data, arrays=arrays).together()
 
 
 def moved_arrays(contract: Contract, case: Case, data: CaseData, number: int, step: float | None = None) -> CaseData:
     """The data with every floating input moved that is an array of its own, by a relative ``step`` at the most (None:
     the perturbation of its type): what a device that draws and moves the others by formulas cannot move."""
+    contract, data = contract.apart(), data.apart()
     rng = np.random.default_rng([case.seed % 2**32, 211 + number])
     arrays = dict(data.arrays)
     for name in _movable(contract, case, data):
         if name not in data.draws:
             by = step or perturbation(data.arrays[name].dtype)
             arrays[name] = _moved(_Moving(contract, case, data, by), name, rng)
-    return replace(data, arrays=arrays)
+    return replace(data, arrays=arrays).together()
 
 
 def noisy_step(contract: Contract) -> float:
     """The relative change of inputs from one noisy run to the next."""
-    types = [numpy_dtype(a.dtype) for a in contract.args]
+    types = [numpy_dtype(a.dtype) for a in contract.apart().args]
     narrow = any(is_float(dtype) and dtype.itemsize < 8 for dtype in types)
     return NOISY_STEP if narrow else NOISY_DOUBLE_STEP
 
@@ -75,20 +77,21 @@ def noisy_step(contract: Contract) -> float:
 def nudged(contract: Contract, case: Case, data: CaseData, number: int) -> CaseData:
     """Float64 data with the last bits of every floating input changed: of scalars too, as there may be nothing else
     (a fractal, a field that is made of its points' places)."""
+    contract, data = contract.apart(), data.apart()
     rng = np.random.default_rng([case.seed % 2**32, 101 + number])
     movable = _movable(contract, case, data) if number else []  # the first sample is of the very inputs
     step = noisy_step(contract)
     how = _Moving(contract, case, data, step)
     arrays = {n: _moved(how, n, rng) if n in movable else array.copy() for n, array in data.arrays.items()}
     if not number:
-        return replace(data, arrays=arrays)
+        return replace(data, arrays=arrays).together()
     scalars = {
         name: replace(s, value=float(_shaken(value := np.array([s.value], np.float64), step, _apart(value, rng))[0]))
         if s.dtype == "float64"
         else s
         for name, s in data.scalars.items()
     }
-    return replace(data, arrays=arrays, scalars=scalars)
+    return replace(data, arrays=arrays, scalars=scalars).together()
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,8 @@ class Unstated:
 def unstated(contract: Contract, data: CaseData) -> Unstated | None:
     """The first argument without limits whose values are huge or tiny, which may be what is wrong; None where there is
     none."""
-    for argument in contract.args:
+    data = data.apart()
+    for argument in contract.apart().args:
         limits = argument.constraints
         if argument.role is Role.OUT or argument.value is not None or limits.low is not None or limits.high is not None:
             continue

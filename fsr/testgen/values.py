@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fsr.contract.model import Argument, Constraints, Contract
+from fsr.contract.model import Argument, Constraints, Contract, Layout
 from fsr.expressions import evaluate_int
 from fsr.hardware.dtypes import bits_of, float_limits, is_float, numpy_dtype
 from fsr.records import Case, Role, ScalarValue
-from fsr.testgen import corners, echoes, families, value_sets
+from fsr.testgen import corners, echoes, families, structured, value_sets
 from fsr.testgen.bounds import element_of, float_bounds, has_limits, integer_bounds, no_value
 from fsr.testgen.draws import BLOCK, Draw, Kind, word
 from fsr.testgen.fitting import named_in
@@ -31,12 +31,22 @@ class CaseData:
     """What a launch of one case starts from: a C-contiguous array for every buffer argument (of an aliased
     group only the first) and the value of every scalar argument. Where ``draws`` has a formula for a buffer its array
     is a placeholder of that shape and type without memory, for a device that draws it itself. ``made``: the buffers
-    whose elements belong together (:mod:`fsr.testgen.generated`)."""
+    whose elements belong together (:mod:`fsr.testgen.generated`). ``layouts``: of buffers of structures, whose arrays
+    hold words; :meth:`apart` has their members, by the names of :meth:`fsr.contract.model.Contract.apart`."""
 
     arrays: Mapping[str, Array]
     scalars: Mapping[str, ScalarValue]
     draws: Mapping[str, Draw] = field(default_factory=dict)
     made: frozenset[str] = frozenset()
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+
+    def apart(self) -> CaseData:
+        """The data with an array for each member of structures."""
+        return replace(self, arrays=structured.apart(self.arrays, self.layouts)) if self.layouts else self
+
+    def together(self) -> CaseData:
+        """What :meth:`apart` gave as structures again."""
+        return replace(self, arrays=structured.together(self.arrays, self.layouts)) if self.layouts else self
 
 
 def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool = False) -> CaseData:
@@ -45,8 +55,8 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
     ``drawn``: formulas in the place of arrays, as far as there are any. Raises ContractError when constraints cannot be
     met (an empty range, too few distinct values), and for what the contract's function of inputs does.
     """
-    sizes = case.size_map()
-    contract = _speaking_for_group(contract, case)
+    sizes, layouts = case.size_map(), structured.layouts_of(contract)
+    contract = _speaking_for_group(contract.apart(), case)
     places = value_sets.by_place(contract)
     primary = _primary(contract, case)
     arrays: dict[str, Array] = {}
@@ -67,12 +77,12 @@ def build(contract: Contract, case: Case, poison_seed: int = 0, *, drawn: bool =
                 made = value_sets.looked_up(made, argument, shape, timed=case.kind.timed)
         if not isinstance(made, Draw):
             arrays[argument.name] = made
-        elif drawn:
+        elif drawn and argument.name.partition(".")[0] not in layouts:
             arrays[argument.name] = np.broadcast_to(np.zeros((), dtype), shape)
             draws[argument.name] = made
         else:
             arrays[argument.name] = made.values(dtype).reshape(shape)
-    return CaseData(arrays, scalars, draws, frozenset(together))
+    return CaseData(arrays, scalars, draws, frozenset(together), layouts).together()
 
 
 def _together(contract: Contract, case: Case, scalars: Mapping[str, ScalarValue]) -> dict[str, Array]:
@@ -106,9 +116,10 @@ def _input(
 
 def repoisoned(contract: Contract, case: Case, data: CaseData, poison_seed: int) -> CaseData:
     """What :func:`build` gives for another ``poison_seed``; what the kernel reads are the same arrays."""
+    contract, data = contract.apart(), data.apart()
     outs = [a.name for a in contract.buffers() if a.name in data.arrays and _is_pure_output(contract, case, a)]
     fresh = {name: poison(np.empty_like(data.arrays[name]), poison_seed) for name in outs}
-    return replace(data, arrays={**data.arrays, **fresh})
+    return replace(data, arrays={**data.arrays, **fresh}).together()
 
 
 def poison_draw(dtype: np.dtype[Any], count: int, seed: int) -> Draw:

@@ -24,7 +24,7 @@ def test_every_key_is_documented():
 
 
 def test_the_plan_of_the_page_is_a_plan(tmp_path):
-    _, plan = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    *_, plan = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "k.cu"
     path.write_text(
         "__global__ void partial_sums(const float *x, float *partial, int n) {}\n"
@@ -36,7 +36,7 @@ def test_the_plan_of_the_page_is_a_plan(tmp_path):
 
 
 def test_the_structure_of_the_page_is_described(tmp_path):
-    args, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    args, *_ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     declared = re.search(r"`(struct Grid \{.*?\};)`", PAGE)
     head = re.search(r"`(__global__ void k\(Grid .*?\))`", PAGE)
     assert declared is not None
@@ -55,3 +55,18 @@ def test_the_structure_of_the_page_is_described(tmp_path):
         "g.w[2]": "3",
         "shift.y": None,
     }
+
+
+def test_the_buffer_of_structures_of_the_page_is_described(tmp_path):
+    _, args, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    declared = re.search(r"`(struct Pair \{.*?\};)`", PAGE)
+    assert declared is not None
+    path = tmp_path / "k.cu"
+    path.write_text(f"{declared[1]}\n__global__ void gradient(const Pair *pairs, double *out) {{ }}\n")
+    out = '[args.out]\nrole = "out"\nshape = ["n"]\n'
+    (tmp_path / "k.fsr.toml").write_text(f"sizes.n = 4\nsizes.pairs = 9\n{args}{out}[launch]\ngrid = 1\nblock = 1\n")
+    layout = load_contract(path).argument("pairs").layout
+    assert layout is not None
+    assert [(f.path, f.constraints.low) for f in layout.fields][2:] == [
+        ("d[0]", "-1"), ("d[1]", "-1"), ("d[2]", "-2"), ("weight", "0.0"),
+    ]  # fmt: skip
