@@ -163,9 +163,14 @@ def _own_type(argument: PromisedArgument, plan: Plan, forms: Forms) -> str | Non
             named = launch.args[n] == argument.name if n < len(launch.args) else False
             if named and argument.role is Role.NULL:
                 return text
-            if named and re.fullmatch(r"\w+[1-4]", _pointed_to(text)) and _pointed_to(text) != plain:
+            if named and (argument.layout is not None or _is_other(_pointed_to(text), plain)):
                 return text
     return None
+
+
+def _is_other(type_: str, plain: str) -> bool:
+    """Whether it may be the name of a vector or a record."""
+    return type_ != plain and re.fullmatch(r"\w+[1-4]", type_) is not None
 
 
 def _pointed_to(pointer: str) -> str:

@@ -18,6 +18,7 @@ from fsr.hardware.dtypes import is_float
 from fsr.records import Case, CaseKind
 from fsr.runs.kernel import load_kernel
 from fsr.runs.options import RefineOptions
+from fsr.runs.outputs import render_files
 from fsr.source.file import KernelFile
 from fsr.testgen.cases import families_of, held_out_cases, search_cases
 from fsr.testgen.corner_cases import corner_cases
@@ -313,3 +314,12 @@ def test_a_function_of_inputs_makes_members(tmp_path: Path) -> None:
     found = judge_own(RefineOptions(tmp_path / "kernel.cu", "host"))
     assert found.status == "passed"
     assert any("hits.kind, state.count, hits.w[0]: tests have what m.py:f makes" in note for note in found.notes)
+
+
+def test_a_launcher_takes_them_as_the_original_does(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(text_of())
+    kernel = load_kernel(tmp_path / "k.cu")
+    launch = replace(kernel.contract.plan.launches[0], grid=("ceil_div(n, 128)", "1", "1"), block=("128", "1", "1"))
+    plan = replace(kernel.contract.plan, launches=(launch,))
+    text = render_files(kernel, replace(kernel.baseline, plan=plan), {}, "best")["best.cuh"]
+    assert "fsr_launch_step(const Hit *hits, State *state, Res *res, int n, cudaStream_t stream)" in text
