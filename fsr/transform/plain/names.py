@@ -108,9 +108,12 @@ class Names:
 
 
 def _symbol(name: str, source: str) -> str:
-    """What the elements of a ``__constant__`` variable are called: of one that is no array too."""
+    """What the elements of a ``__constant__`` variable are called: of one that is no array too, and of one of several
+    extents, whose elements have one number."""
     last = re.escape(name.rpartition("::")[2])
-    return name if re.search(rf"__constant__[^;]*\b{last}\s*\[", source) else f"(&{name})"
+    array = re.search(rf"__constant__[^;]*\b{last}\s*((?:\[[^;\]]*\]\s*)+)", source)
+    extents = 0 if array is None else array[1].count("[")
+    return name if extents == 1 else f"(&{name}{'[0]' * extents})"
 
 
 def flat_views(target: Target) -> dict[str, tuple[str, str]]:
