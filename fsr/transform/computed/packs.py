@@ -83,15 +83,18 @@ class Packs:
 
     def made(self, written: Sequence[Load], values: Sequence[Expr], held: Mapping[Expr, str]) -> list[str]:
         """Packs of what is written, of the lanes' values, and their stores; ``held`` stands for parts of a lane's. Of
-        records that are written in part the elements alone."""
+        records that are written in part the elements alone, but for those that were read: what is left of them is
+        written as it was."""
         places, begun, ended = dict[Load, str](), list[str](), list[str]()
         for o in written:
             record, own = Record.of(self.scene, o, self.dim), self.scene.own(o.buffer)
-            if record is not None and not set(record.places("", self.width, "")) <= set(written):
+            whole = record is not None and set(record.places("", self.width, "")) <= set(written)
+            kept = "" if record is None or whole else self._kept(record, written, values)
+            if record is not None and not whole and not kept:
                 places[o] = self.scene.element(o)
             elif record is not None and o not in places:
                 places |= record.places(f"{own}_made", self.width, "$lane")
-                begun.append(record.declared(self.scene, f"{own}_made", self.width))
+                begun.append(record.declared(self.scene, f"{own}_made", self.width, kept))
                 ended += record.stored(self.scene, f"{own}_made", self.width, self.first(record.first))
             elif record is None:
                 again = sum(o.buffer == x.buffer for x in places)
@@ -102,6 +105,15 @@ class Packs:
         pairs = [(places[o], value) for o, value in zip(written, values, strict=True)]
         lanes = self.lanes(self.scene.assigned(pairs, {**held, **self.held("$lane")}))
         return [*self.fetch(), *begun, *lanes, *ended]
+
+    def _kept(self, record: Record, written: Sequence[Load], values: Sequence[Expr]) -> str:
+        """The packs that records were read in, of which nobody reads any but a lane's own; '' where there are none, or
+        most of a record stays."""
+        own = record.places("", self.width, "")
+        if 2 * len(own.keys() & set(written)) < record.count:
+            return ""
+        alone = all(x in own for x in loads_in(values) if x.buffer == record.first.buffer)
+        return next((name for name, read in self.records.items() if read == record), "") if alone else ""
 
     def lanes(self, inner: list[str], guard: str = "", at: str = "") -> list[str]:
         """The lines for each lane, unrolled; the dimension has its name there. ``at``: a lane's place in it where the

@@ -50,9 +50,11 @@ class Record:
             found[_element(self.first, at)] = f"{name}[({place}) / {unit}].v[({place}) % {unit}]"
         return found
 
-    def declared(self, scene: Scene, name: str, width: int) -> str:
-        """The declaration of packs without values."""
-        return f"{pack_type(scene, self.first, self.unit(width))} {name}[{self._accesses(width)}];"
+    def declared(self, scene: Scene, name: str, width: int, kept: str = "") -> str:
+        """The declaration of packs without values, or with those of the packs ``kept``."""
+        count = self._accesses(width)
+        values = f" = {{{', '.join(f'{kept}[{n}]' for n in range(count))}}}" if kept else ""
+        return f"{pack_type(scene, self.first, self.unit(width))} {name}[{count}]{values};"
 
     def fetched(self, scene: Scene, name: str, width: int, first: str) -> list[str]:
         """Declarations of packs that are read. ``first``: the lvalue of their first element."""

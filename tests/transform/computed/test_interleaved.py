@@ -63,6 +63,11 @@ CASES = {
         "  a[2 * p] = c * u - s * v; a[2 * p + 1] = s * u + c * v;",
         "float *a, float t", a=buffer("inout", 2), t="low = -3.0, high = 3.0",
     ),
+    "three of four in place": kernel(
+        "  int m = (77 * a[4 * p] + 150 * a[4 * p + 1] + 29 * a[4 * p + 2]) >> 8;\n"
+        "  a[4 * p] = m; a[4 * p + 1] = m / 2; a[4 * p + 2] = 255 - m;",
+        "unsigned char *a", a=buffer("inout", 4),
+    ),
     "scaled fours": kernel(
         "  float4 v = a[p]; float n = rsqrtf(v.x * v.x + v.y * v.y + v.z * v.z + 1.0f) * s[y * w + x];\n"
         "  o[p] = make_float4(v.x * n, v.y * n, v.z * n, 1.0f);",
@@ -71,7 +76,9 @@ CASES = {
         o=buffer("out", 4, more=', dtype = "float32", alignment = 16'),
     ),
 }  # fmt: skip
-STORES = {"tinted bytes": 3, "one byte of three": 1, "turned in place": 2, "scaled fours": 4}
+STORES = {
+    "tinted bytes": 3, "one byte of three": 1, "turned in place": 2, "three of four in place": 4, "scaled fours": 4
+}  # fmt: skip
 
 
 @cache
