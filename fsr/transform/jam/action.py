@@ -8,31 +8,27 @@ thread's operations stay as they were, in their order.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 from fsr.analysis.effects import Unclear
 from fsr.analysis.threads import AXES
-from fsr.analysis.types import bare
 from fsr.records import Candidate, Launch, ScalarArgument
-from fsr.source.form import Binary, Declare, Expr, Member, Name, Param, number
+from fsr.source.form import Binary, Expr, Member, Name, Param, number
 from fsr.source.walk import Block, identifiers
-from fsr.transform.details.thread_arrays import bytes_of
+from fsr.transform.jam.extents import divides, guarded_along, words_of
 from fsr.transform.jam.form import Alike, alike
 from fsr.transform.jam.statements import Jam, Threads
-from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
-from fsr.transform.sizes import INT_LIMIT, always, largest, largest_timed
-from fsr.transform.target import Target, target_of, targets
+from fsr.transform.sizes import largest_timed
+from fsr.transform.target import target_of, targets
 
 FACTORS = (4, 2, 8)
 _MOST_WORDS, _MANY_WORDS = 160, 64  # registers of all of a thread's ids
 _MOST_GAIN, _LEAST_GAIN = 2.5, 1.01
-_SLACK = 1 << 20  # ids beyond the bound that the last blocks may have
 
 
 class JamThreads:
@@ -90,10 +86,12 @@ def _made(found: Alike, axis: str, factor: int) -> _Made | None:
         return with_ids(stmts, {("blockIdx", axis): Binary("+", first, Name(u))})
 
     taken = target.names | identifiers(found.body) | {found.blocks}
-    threads = Threads(found.common, factor, told, found.side, found.rounds, target.known.types, partial(_words, target))
+    threads = Threads(
+        found.common, factor, told, found.side, found.rounds, target.known.types, partial(words_of, target)
+    )
     jam = Jam(threads, taken)
     exists: Expr | None = Binary("<", Binary("+", first, Name(jam.u)), Name(found.blocks))
-    if _divides(target, axis, factor) or (found.chain and _guarded(target, axis)):
+    if divides(target, axis, factor) or (found.chain and guarded_along(target, axis)):
         exists = None
     try:
         body = jam.whole(found.chain, found.core, found.body, exists)
@@ -103,31 +101,6 @@ def _made(found: Alike, axis: str, factor: int) -> _Made | None:
     if found.blocks not in identifiers(body):
         return _Made(body, (), (), words)
     return _Made(body, (Param("unsigned int", found.blocks),), (ScalarArgument("uint32", count),), words)
-
-
-def _divides(target: Target, axis: str, factor: int) -> bool:
-    """Whether there is no thread too many."""
-    return always(target.contract, f"({target.launch.grid[AXES.index(axis)]}) % {factor} == 0")
-
-
-def _guarded(target: Target, axis: str) -> bool:
-    """Whether what a thread too many would do is left out by the kernel's own tests."""
-    point = pointwise(target)
-    if point is None or axis not in point.bounds:
-        return False
-    most = largest(target.contract, point.bounds[axis][1])
-    return most is not None and most <= INT_LIMIT - _SLACK
-
-
-def _words(target: Target, s: Declare) -> int:
-    """Registers of a variable of a thread. Raises Unclear where its type may not be had without a value."""
-    if re.search(rf"\b{re.escape(bare(s.type))}\s*\([^;{{}}()]*\)\s*[:{{=]", target.source):
-        raise Unclear  # a constructor
-    pointer = s.type.endswith(("*", "&"))
-    words = max(1, (bytes_of(target, s.type.removeprefix("const ")) or (8 if pointer else 4)) // 4)
-    for extent in s.dims:
-        words *= target.poly(extent).value or _MOST_WORDS
-    return words
 
 
 def _gain(subject: Subject, found: Alike, factor: int, words: int) -> float:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fsr.analysis.calls import is_atomic, is_load
 from fsr.analysis.common_values import CommonValues
-from fsr.analysis.functions import hiding_macros
-from fsr.analysis.macros import expanded
-from fsr.analysis.types import INT, type_of
-from fsr.source.form import Assign, Binary, Call, Comment, Declare, Expr, For, If, KernelForm, Name, Stmt, While
-from fsr.source.mapping import substitute
+from fsr.source.form import Binary, Declare, For, If, Name, While
 from fsr.source.narrowing import narrowed
-from fsr.source.walk import Block, exprs_of, fresh, identifiers, names_assigned, walk_expr, walk_stmts
+from fsr.source.walk import Block, exprs_of, fresh, names_assigned, walk_stmts
 from fsr.transform.jam.exits import without_exits
 from fsr.transform.jam.gain import Weigher, Work
-from fsr.transform.jam.statements import assignable
-from fsr.transform.launch.cooperation import cooperates
+from fsr.transform.jam.guarded import Chain, guards, is_quiet, is_whole, owned, plain_kernel
 from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.sizes import largest_timed
 from fsr.transform.target import Target
-
-Chain = Sequence[tuple[Block, Expr]]
 
 
 @dataclass(frozen=True)
@@ -43,26 +34,26 @@ class Alike:
 
     def side(self, s: If) -> Block | None:
         """The statements under a condition of single threads that those who come there should do together."""
-        return self.weigher.side(s) if _quiet(self.target, s.test) else None
+        return self.weigher.side(s) if is_quiet(self.target, s.test) else None
 
     def rounds(self, s: For | While) -> bool:
         """Whether threads should go through a loop together for as long as all of them do."""
-        return self.weigher.rounds(s) and all(_quiet(self.target, e) for e in exprs_of(s))
+        return self.weigher.rounds(s) and all(is_quiet(self.target, e) for e in exprs_of(s))
 
 
 def alike(target: Target, axis: str) -> Alike | None:
     """What threads along an axis have in common; None where that is too little, where threads cooperate, or where
     statements leave a loop and the kernel at once."""
-    kernel = _plain(target)
+    kernel = plain_kernel(target)
     if kernel is None:
         return None
     blocks = fresh("blocks", target.names)
-    owned = with_ids(_owned(kernel, target.names), {("gridDim", axis): Name(blocks)})
-    body = without_exits(owned, partial(_is_whole, target))
+    alone = with_ids(owned(kernel, target.names), {("gridDim", axis): Name(blocks)})
+    body = without_exits(alone, partial(is_whole, target))
     if body is None:
         return None
     body = narrowed(body)
-    chain, core = _guards(target, body)
+    chain, core = guards(target, body)
     inside = (*(s for lead, _ in chain for s in lead), *core)
     top = [s.name for s in inside if isinstance(s, Declare)]
     # Within the tests all threads come to all statements.
@@ -74,68 +65,6 @@ def alike(target: Target, axis: str) -> Alike | None:
     weigher = Weigher(common, partial(_turns, target))
     work = weigher.work(inside)
     return Alike(target, body, chain, core, blocks, common, weigher, work) if work.worth else None
-
-
-def _plain(target: Target) -> KernelForm | None:
-    """The kernel, with macros written out where these hide variables; None where threads cooperate."""
-    for kernel in (target.kernel, expanded(target.kernel, target.source)):
-        hidden = identifiers(kernel.body) & hiding_macros(target.source)
-        if not (hidden or cooperates(replace(target, kernel=kernel)) or "volatile" in _types(kernel) or _waits(kernel)):
-            return kernel
-    return None
-
-
-def _waits(kernel: KernelForm) -> bool:
-    """Whether a thread may wait in a loop for what another does, who might then be in the same thread."""
-    tests = (e for s in walk_stmts(kernel.body) if isinstance(s, For | While) for e in exprs_of(s))
-    return any(is_atomic(x) for e in tests for x in walk_expr(e))
-
-
-def _types(kernel: KernelForm) -> str:
-    declared = [s for s in walk_stmts(kernel.body) if isinstance(s, Declare)]
-    return " ".join([*(p.type for p in kernel.params), *(s.type for s in declared)])
-
-
-def _owned(kernel: KernelForm, taken: frozenset[str]) -> Block:
-    """The body with variables of its own in place of arguments that it changes."""
-    changed = [p for p in kernel.params if p.name in names_assigned(kernel.body)]
-    own = {p.name: Name(fresh(f"own_{p.name}", taken)) for p in changed}
-    start = (Declare(assignable(p.type), own[p.name].text, Name(p.name)) for p in changed)
-    return (*start, *substitute(kernel.body, own))
-
-
-def _guards(target: Target, body: Block) -> tuple[Chain, Block]:
-    chain: list[tuple[Block, Expr]] = []
-    known = set[str]()
-    while True:
-        while body and isinstance(body[-1], Comment):
-            body = body[:-1]
-        lead, last = [s for s in body[:-1] if not isinstance(s, Comment)], body[-1] if body else None
-        known |= {s.name for s in lead if isinstance(s, Declare)}
-        if not isinstance(last, If) or last.orelse or not _quiet(target, last.test):
-            return chain, body
-        if not all(_prepares(s, known) and all(_quiet(target, e) for e in exprs_of(s)) for s in lead):
-            return chain, body
-        chain.append((tuple(lead), last.test))
-        body = last.then
-
-
-def _prepares(s: Stmt, known: set[str]) -> bool:
-    """Whether a statement does no more than to set a variable that is declared with the others."""
-    return isinstance(s, Declare) or (
-        isinstance(s, Assign) and isinstance(s.target, Name) and s.target.text in known
-    )  # fmt: skip
-
-
-def _quiet(target: Target, e: Expr) -> bool:
-    """Whether evaluating an expression changes nothing."""
-    calls = [x.callee for x in walk_expr(e) if isinstance(x, Call) and not is_load(x)]
-    computes, types = target.functions.only_computes, target.type_names
-    return all(isinstance(callee, Name) and (computes(callee.text) or callee.text in types) for callee in calls)
-
-
-def _is_whole(target: Target, e: Expr) -> bool:
-    return type_of(e, target.known.types, target.aliases) == INT
 
 
 def _turns(target: Target, loop: For) -> int | None:

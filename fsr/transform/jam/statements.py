@@ -39,7 +39,8 @@ from fsr.source.walk import Block, fresh, names_mentioned, names_written
 from fsr.transform.jam.terms import Types, hoisted
 
 UNROLL = ("#pragma unroll",)
-_ZEROS = re.compile(r"\{[\s,{}0.f]*\}")
+ZEROS = re.compile(r"\{[\s,{}0.f]*\}")
+"""An initialiser that is zeros alone."""
 Places = Mapping[str, Expr]
 """What stands for each variable that is an element a thread."""
 
@@ -214,7 +215,7 @@ class Jam:
                 raise Unclear
             type_ = f"decltype({emit_expr(self._first(init))})"
         if isinstance(init, OpaqueExpr):
-            if not _ZEROS.fullmatch(init.text):
+            if not ZEROS.fullmatch(init.text):
                 raise Unclear
             return Declare(type_, s.name, OpaqueExpr("{}"), dims), element, None
         if s.dims and init is not None:
@@ -226,10 +227,10 @@ class Jam:
 
     def _element(self, stmts: Block, places: Places) -> Block:
         """The statements of the thread ``u``."""
-        return self._threads.told(_placed(stmts, dict(places)), self.u)
+        return self._threads.told(placed(stmts, dict(places)), self.u)
 
 
-def _placed(stmts: Block, places: dict[str, Expr]) -> Block:
+def placed(stmts: Block, places: dict[str, Expr]) -> Block:
     """The statements with elements for variables, but for those that statements of their own declare anew."""
     found: list[Stmt] = []
 
@@ -241,7 +242,7 @@ def _placed(stmts: Block, places: dict[str, Expr]) -> Block:
         if isinstance(s, For) and s.type is not None:
             inner.pop(s.var, None)
         new = with_exprs(s, lambda e: rewrite(e, change))
-        found.append(with_blocks(new, lambda block, own=inner: _placed(block, own)))  # type: ignore[misc]
+        found.append(with_blocks(new, lambda block, own=inner: placed(block, own)))  # type: ignore[misc]
         if isinstance(s, Declare):
             places.pop(s.name, None)
     return tuple(found)
