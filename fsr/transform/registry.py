@@ -73,6 +73,7 @@ from fsr.transform.slices.stage_rows import StageRows
 from fsr.transform.stencil.action import MarchStencil, TileStencil
 from fsr.transform.stencil.interior import SplitInterior
 from fsr.transform.swaps.action import SwapRows
+from fsr.transform.tiles.action import TileThreads
 from fsr.transform.trees.action import ShuffleTrees
 from fsr.transform.turns.action import MoreBlocks
 from fsr.transform.two_stage.action import TwoStageFold
@@ -91,13 +92,14 @@ STRUCTURAL: tuple[Action, ...] = (
 # They change one kernel's details.
 DETAILS: tuple[Action, ...] = (
     Vectorize(), VectorizeLoop(), VectorizeStrided(), VectorizeRecord(), AssumeAligned(), BlockSize(),
-    SplitBlocks(), MergeBlocks(), MergeSharingBlocks(), Coarsen(), JamThreads(), GridStride(), FewerBlocks(),
-    SplitInterior(), EarlyExit(), StridedTurns(), SwapRows(), GuardInsertion(), SharedTables(), ValueTables(),
-    SharedLocals(), SelectChains(), PartialEvaluation(), SortingNetwork(), SharedPadding(), RowPadding(),
-    ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(), StageSlices(), StageRows(),
-    InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(), SpecialisedValues(),
-    FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(), InvariantDivision(), Reciprocal(),
-    GatherFactors(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(), Index32(), LaunchBounds(), CompileFlags(),
+    SplitBlocks(), MergeBlocks(), MergeSharingBlocks(), Coarsen(), JamThreads(), TileThreads(), GridStride(),
+    FewerBlocks(), SplitInterior(), EarlyExit(), StridedTurns(), SwapRows(), GuardInsertion(), SharedTables(),
+    ValueTables(), SharedLocals(), SelectChains(), PartialEvaluation(), SortingNetwork(), SharedPadding(),
+    RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(), StageSlices(),
+    StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(),
+    SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(),
+    InvariantDivision(), Reciprocal(), GatherFactors(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(),
+    Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
 
 

@@ -1,0 +1,120 @@
+"""tile-threads: each thread does several threads' work in both directions, from tiles that its block loads together.
+
+Register blocking and tiles of shared memory, as for matrix products (Volkov and Demmel, "Benchmarking GPUs to tune
+dense linear algebra", SC 2008), for any arithmetic between the lines of two operands: products of quaternions,
+distances, sums of minima, bits in common. What a thread reads of a line serves several others in its registers, and
+what the block reads serves all of its threads. Each thread's operations stay as they were, in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from fsr.analysis.effects import Unclear
+from fsr.analysis.threads import AXES
+from fsr.records import Candidate, Launch, ScalarArgument
+from fsr.source.form import Param
+from fsr.source.walk import Block
+from fsr.transform.details.shared_locals import room_of
+from fsr.transform.plan import along, rewritten
+from fsr.transform.protocol import Move, Subject
+from fsr.transform.sizes import timed_blocks
+from fsr.transform.target import Target, target_of, targets
+from fsr.transform.tiles.cost import cost_of
+from fsr.transform.tiles.form import Tiled, tiled
+from fsr.transform.tiles.text import Shape, TiledText, shared_bytes
+
+_FACTORS = ((4, 4), (2, 2), (4, 2), (2, 4), (8, 4), (4, 1), (1, 4))  # along y and along x
+_TURNS = (16, 8, 32)
+_MOST_WORDS = 128  # registers of what all parts of a thread hand on
+_MOST = 6  # moves
+_MOST_GAIN, _LEAST_GAIN = 4.0, 1.01
+
+
+class TileThreads:
+    """Each thread does ``y`` times ``x`` threads, which stand blocks apart; tiles hold what ``turns`` turns read."""
+
+    name = "tile-threads"
+    aims_at = frozenset({"latency", "instructions", "compute", "bandwidth", "uncoalesced"})
+
+    def moves(self, subject: Subject) -> Iterator[Move]:
+        """The most promising of a few sizes."""
+        for target in () if subject.keep_launch else targets(subject):
+            if target.block is None or tiled(target, {"x": 1, "y": 1}) is None:
+                continue
+            found = [move for shape in _shapes() if (move := _offered(subject, target, shape)) is not None]
+            yield from sorted(found, key=lambda m: -m.gain)[:_MOST]
+
+    def apply(self, subject: Subject, move: Move) -> Candidate:
+        """The candidate whose threads do several of before each."""
+        target = target_of(subject, move)
+        made = _made(target, Shape({"x": int(move.param("x")), "y": int(move.param("y"))}, int(move.param("turns"))))
+        assert made is not None
+        kernel = replace(target.kernel, body=made.body, params=(*target.kernel.params, *made.params))
+        return rewritten(target, move, kernel, launch=lambda one: _regrid(one, made.shape.factors, made.args))
+
+
+def _shapes() -> Iterator[Shape]:
+    for y, x in _FACTORS:
+        for turns in _TURNS:
+            yield Shape({"x": x, "y": y}, turns)
+
+
+def _regrid(launch: Launch, factors: Mapping[str, int], args: tuple[ScalarArgument, ...]) -> Launch:
+    """The launch with as many times fewer blocks."""
+    grid = launch.grid
+    for axis, factor in factors.items():
+        if factor > 1:
+            grid = along(grid, axis, f"ceil_div({grid[AXES.index(axis)]}, {factor})")
+    return replace(launch, grid=grid, args=(*launch.args, *args))
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A kernel's new body, what it is passed besides, and the registers of what its threads hand on."""
+
+    found: Tiled
+    shape: Shape
+    body: Block
+    params: tuple[Param, ...]
+    args: tuple[ScalarArgument, ...]
+    words: int
+
+
+def _made(target: Target, shape: Shape) -> _Made | None:
+    """The body for a shape; None where a variable cannot be an array, or there is no room for the tiles."""
+    found = tiled(target, shape.factors)
+    block = target.block
+    if found is None or block is None:
+        return None
+    if sum(shared_bytes(block, t, shape) for t in found.reads.tiles) > room_of(target):
+        return None
+    parts = shape.factors["x"] * shape.factors["y"]
+    shape = replace(shape, unroll=cost_of(found).unrolled(parts, shape.turns))
+    try:
+        text = TiledText(found, shape)
+        body = text.body()
+    except Unclear:
+        return None
+    grid = target.launch.grid
+    params = tuple(Param("unsigned int", name) for name in found.counts.values())
+    args = tuple(ScalarArgument("uint32", grid[AXES.index(axis)]) for axis in found.counts)
+    return _Made(found, shape, body, params, args, text.words)
+
+
+def _offered(subject: Subject, target: Target, shape: Shape) -> Move | None:
+    """The move, where a launch has so many blocks and a thread so many registers."""
+    x, y = shape.factors["x"], shape.factors["y"]
+    grid = _regrid(target.launch, shape.factors, ()).grid
+    if (x > 1 and target.launch.grid[0] == "1") or (y > 1 and target.launch.grid[1] == "1"):
+        return None
+    made = _made(target, shape)
+    if made is None or made.words > _MOST_WORDS:
+        return None
+    blocks = timed_blocks(subject.contract, replace(target.launch, grid=grid))
+    filled = min(1.0, blocks / subject.gpu.sm_count)
+    gain = min(cost_of(made.found).speedup(shape.factors), _MOST_GAIN) * filled
+    gain -= 0.02 * _TURNS.index(shape.turns)
+    params = (("y", y), ("x", x), ("turns", shape.turns))
+    return Move(TileThreads.name, target.region, params, max(gain, _LEAST_GAIN))

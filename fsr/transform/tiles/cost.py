@@ -1,0 +1,77 @@
+"""About what a turn of a loop costs a thread, and how much of that goes where it does several threads' work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fsr.source.form import Assign, Binary, Call, Cast, Expr, For, Index, Ternary
+from fsr.source.walk import Block, blocks_of, exprs_of, subexprs
+from fsr.transform.jam.terms import weight_of
+from fsr.transform.target import Target
+from fsr.transform.tiles.form import Tiled
+
+_GLOBAL, _UNCOALESCED, _SHARED = 4.0, 12.0, 1.5  # a load, in instructions of a warp
+_FEW_TURNS = 4  # of a loop within of which nothing is known
+_SECTOR = 32  # bytes
+_MOST_TEXT = 768  # instructions of turns written out
+
+
+@dataclass(frozen=True)
+class Cost:
+    """``work``: instructions of a turn but for its loads; ``loads``: by axis, of the lines that threads along the other
+    one have in common, each with its price now."""
+
+    work: float
+    loads: Mapping[str, tuple[int, float]]
+
+    def speedup(self, factors: Mapping[str, int]) -> float:
+        """Of as many threads in one, by instructions."""
+        other = {"x": "y", "y": "x"}
+        before = self.work + sum(price for _, price in self.loads.values())
+        after = self.work + sum(_SHARED * n / factors[other[axis]] for axis, (n, _) in self.loads.items())
+        return before / after
+
+    def unrolled(self, parts: int, turns: int) -> int:
+        """How many turns may be written out for so many parts."""
+        text = max(self.work * parts, 1.0)
+        return next((n for n in (8, 4, 2) if n <= turns and n * text <= _MOST_TEXT), 1)
+
+
+def cost_of(found: Tiled) -> Cost:
+    """Of a turn of a kernel's loop."""
+    loads = dict[str, tuple[int, float]]()
+    for tile in found.reads.tiles:
+        apart = tile.first.coefficient("threadIdx.x")
+        far = tile.axis == "x" and apart is not None and not abs(apart.value or _SECTOR) * tile.bytes < _SECTOR
+        price = _UNCOALESCED if far else _GLOBAL
+        count, whole = loads.get(tile.axis, (0, 0.0))
+        loads[tile.axis] = count + tile.width, whole + price * tile.width
+    spared = found.reads.places | found.steady.keys()
+    return Cost(2.0 + _work(found.target, found.loop.body, spared), loads)
+
+
+def _work(target: Target, body: Block, spared: frozenset[Expr]) -> float:
+    total = 0.0
+    for s in body:
+        each = sum(_of(e, spared) for e in exprs_of(s)) + float(isinstance(s, Assign) and s.op != "=")
+        inner = sum(_work(target, block, spared) for block in blocks_of(s))
+        if isinstance(s, For):
+            start, bound = target.poly(s.start).value, target.poly(s.bound).value
+            turns = _FEW_TURNS if start is None or bound is None else max(bound - start, 1)
+            each, inner = 0.0, inner * turns
+        total += each + inner
+    return total
+
+
+def _of(e: Expr, spared: frozenset[Expr]) -> float:
+    if e in spared:
+        return 0.0
+    own = float(isinstance(e, Binary | Ternary | Cast))
+    own = max(own, float(weight_of(e))) if isinstance(e, Call) or (isinstance(e, Binary) and weight_of(e)) else own
+    return own + sum(_of(x, spared) for x in _parts(e))
+
+
+def _parts(e: Expr) -> Iterator[Expr]:
+    if not isinstance(e, Index):  # the place of what is read is told by the loop
+        yield from (e.args if isinstance(e, Call) else subexprs(e))

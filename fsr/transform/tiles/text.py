@@ -1,0 +1,402 @@
+"""The kernel whose threads do several threads' work each, from tiles that the block loads together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import reduce
+
+from fsr.analysis.effects import Unclear, element_type
+from fsr.analysis.polynomial import Poly, symbol
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Comment,
+    Declare,
+    Expr,
+    ExprStmt,
+    For,
+    If,
+    Index,
+    Literal,
+    Member,
+    Name,
+    OpaqueExpr,
+    Return,
+    Stmt,
+    Unary,
+    conjunction,
+    conjuncts,
+    number,
+)  # fmt: skip
+from fsr.source.mapping import map_exprs, rewrite
+from fsr.source.walk import BARRIER, Block, fresh, identifiers, integer, is_zero, names_mentioned
+from fsr.transform.jam.extents import words_of
+from fsr.transform.jam.statements import UNROLL, ZEROS, assignable, placed
+from fsr.transform.launch.told_ids import with_ids
+from fsr.transform.rows.share import plus, times
+from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
+from fsr.transform.slices.poly_expressions import WIDE, expression_of
+from fsr.transform.thread_number import thread_number
+from fsr.transform.tiles.form import Tiled
+from fsr.transform.tiles.reads import IDS, Tile
+
+_PAD = 16  # bytes between the steps of a tile: neighbours in a column are at other banks, and lines stay aligned
+_ZERO = OpaqueExpr("{}")
+_THERE, _LINE = Literal("{there}"), Literal("{line}")  # an element's place, and a line's number, until they are told
+
+
+@dataclass(frozen=True)
+class Shape:
+    """``factors``: how many threads along an axis are one; ``turns`` of the loop that a tile holds; ``unroll``: turns
+    that the compiler writes out."""
+
+    factors: Mapping[str, int]
+    turns: int
+    unroll: int = 1
+
+
+def lines(block: tuple[int, int, int], tile: Tile, shape: Shape) -> int:
+    """How many lines of memory a tile holds parts of."""
+    return block["xy".index(tile.axis)] * shape.factors[tile.axis]
+
+
+def shared_bytes(block: tuple[int, int, int], tile: Tile, shape: Shape) -> int:
+    """Of a tile."""
+    return shape.turns * tile.width * (lines(block, tile, shape) * tile.bytes + max(_PAD, tile.bytes))
+
+
+class TiledText:
+    """Makes the new body. ``words``: registers of what a thread hands on, for all of its parts."""
+
+    def __init__(self, found: Tiled, shape: Shape) -> None:
+        self.found, self.target, self.shape = found, found.target, shape
+        self.block = found.target.block or (1, 1, 1)
+        self._names = set(found.target.names) | set(found.counts.values())
+        self.parts = [(a, self.name(n)) for a, n in (("y", "u"), ("x", "v")) if shape.factors[a] > 1]
+        self.some, self.thread, self.turns, self.step = map(self.name, ("some", "thread", "turns", "step"))
+        self.first = self.name(f"{found.loop.var}_first")
+        self.tiles = {id(t): self.name(f"{t.name}_tile") for t in found.reads.tiles}
+        self.words = 0
+        self.places: dict[str, Expr] = {}
+        self.arrays = [self._array(s) for s in found.state]
+        self.steady = {e: self._steady(e) for e in found.steady}
+
+    def name(self, wanted: str) -> str:
+        """A name that nothing else has."""
+        name = fresh(wanted, self._names)
+        self._names.add(name)
+        return name
+
+    def body(self) -> Block:
+        """The kernel's body."""
+        found, loop = self.found, self.found.loop
+        uniform = [s for s in found.pure.values() if self._is_uniform(s)]
+        used = found.needed(names_mentioned((replace(loop, body=()),)))
+        heads = tuple(s for s in uniform if s.name in used)
+        parts = " x ".join(str(self.shape.factors[a]) for a, _ in self.parts)
+        return (
+            Comment(
+                f"// each thread is {parts} of before; what {self.shape.turns} turns read, their block loads together"
+            ),
+            *(self._memory(t) for t in found.reads.tiles),
+            *self.arrays,
+            *self._prologue(),
+            Declare("const int", self.thread, Cast("int", thread_number(self.block))),
+            *heads,
+            self._loop(),
+            *self._each(self._guarded(placed(found.after, dict(self.places)), lambda _: True)),
+        )
+
+    # ------------------------------------------------------------ variables
+
+    def _array(self, s: Declare) -> Declare:
+        """The array in a variable's place. Raises Unclear where it may not be one."""
+        if {"volatile", "static"} & {*s.qualifiers, *s.type.split()} or "&" in s.type or "auto" in s.type.split():
+            raise Unclear
+        own = self.found.of_one_axis(s)
+        parts = [(a, n) for a, n in self.parts if a in own]
+        extents = [number(self.shape.factors[a]) for a, _ in parts]
+        many = reduce(lambda some, a: some * self.shape.factors[a[0]], parts, 1)
+        self.words += words_of(self.target, s) * many
+        place: Expr = Name(s.name)
+        for _, n in parts:
+            place = Index(place, Name(n))
+        self.places[s.name] = place
+        return Declare(assignable(s.type), s.name, _ZERO, (*extents, *s.dims))
+
+    def _steady(self, e: Expr) -> str:
+        """A variable for what a thread reads before the loop in place of in it."""
+        buffer = self.found.steady[e]
+        wanted = Declare(element_type(buffer.param.type), self.name(f"{buffer.param.name}_value"), e)
+        self.arrays.append(self._array(wanted))
+        return wanted.name
+
+    def _is_uniform(self, s: Declare) -> bool:
+        ids = {f"threadIdx.{a}" for a in "xyz"} | IDS["x"] | IDS["y"]
+        inits = [self.found.pure[n].init for n in self.found.needed([s.name])]
+        return not any(identifiers(e) & ids for e in inits if e is not None)
+
+    # ------------------------------------------------------------ parts
+
+    def _each(self, body: Block) -> Block:
+        """Statements for each of the threads that one does."""
+        told = {("blockIdx", a): plus(times(Member(Name("blockIdx"), a), number(self.shape.factors[a])), Name(n))
+                for a, n in self.parts}  # fmt: skip
+        body = with_ids(body, told)
+        for axis, n in reversed(self.parts):
+            body = (For("int", n, number(0), "<", number(self.shape.factors[axis]), number(1), body, UNROLL),)
+        return body
+
+    def _guarded(self, inner: Block, kept: Callable[[Expr], bool]) -> Block:
+        """Statements with the variables that they need, under the tests that are ``kept``."""
+        pure, needed = self.found.pure, self.found.needed
+        chain = [(lead, conjunction(t for t in conjuncts(test) if kept(t))) for lead, test in self.found.chain]
+        tests = tuple(ExprStmt(test) for _, test in chain if test is not None)
+        names = needed(names_mentioned((*inner, *tests)))
+        inner = (*(s for s in self.found.before if isinstance(s, Declare) and s.name in names & pure.keys()), *inner)
+        for lead, test in reversed(chain):
+            inner = inner if test is None else (If(test, inner),)
+            inner = (*(s for s in lead if isinstance(s, Declare) and s.name in names & pure.keys()), *inner)
+        return inner
+
+    def _prologue(self) -> Iterator[Stmt]:
+        """What threads do before the loop; the block is done where none of them goes there."""
+        found, guarded = self.found, bool(self.found.chain)
+        come: Block = (Assign(Name(self.some), "=", Literal("true")),) if guarded else ()
+        reads = tuple(Assign(self.places[name], "=", e) for e, name in self.steady.items())
+        core = (*self._before(found.before), *reads, *come)
+        leads = [self._before(lead) for lead, _ in found.chain]
+        tests = tuple(ExprStmt(test) for _, test in found.chain)
+        names = found.needed(names_mentioned((*core, *(s for lead in leads for s in lead), *tests)))
+
+        def used(stmts: Block, own: Block) -> Block:
+            """The statements in order, of the variables those that are needed."""
+            kept = [s for s in own if isinstance(s, Declare) and s.name in names & found.pure.keys()]
+            return (*kept, *stmts)
+
+        body = used(core, found.before)
+        for (lead, test), own in reversed(list(zip(found.chain, leads, strict=True))):
+            body = (*used(own, lead), If(test, body))
+        if guarded:
+            yield Declare("bool", self.some, Literal("false"))
+        if core or any(leads):
+            yield from self._each(body)
+        if guarded:
+            yield If(Unary("!", Call(Name("__syncthreads_or"), (Name(self.some),))), (Return(),))
+
+    def _before(self, stmts: Block) -> Block:
+        """Statements that set the variables of a part."""
+        left: list[Stmt] = []
+        for s in stmts:
+            if isinstance(s, Comment) or (isinstance(s, Declare) and s.name in self.found.pure):
+                continue
+            if not isinstance(s, Declare) or s.name not in self.places:
+                left += placed((s,), dict(self.places))
+            elif isinstance(s.init, OpaqueExpr) or (s.dims and s.init is not None):
+                if not isinstance(s.init, OpaqueExpr) or not ZEROS.fullmatch(s.init.text):
+                    raise Unclear
+            elif s.init is not None and not (is_zero(s.init) and "-" not in str(s.init)):
+                (value,) = placed((ExprStmt(s.init),), dict(self.places))
+                assert isinstance(value, ExprStmt)
+                left.append(Assign(self.places[s.name], "=", value.expr))
+        return tuple(left)
+
+    # ------------------------------------------------------------ the loop
+
+    def _loop(self) -> For:
+        found, loop, turns = self.found, self.found.loop, number(self.shape.turns)
+        left: Expr = Binary("-", Cast(WIDE, loop.bound), Name(self.first))
+        left = Binary("+", left, number(1)) if loop.relation == "<=" else left
+        count = Cast("int", Call(Name("min"), (Literal(f"{self.shape.turns}LL"), left)))
+        body = self._turn()
+        now = Declare(f"const {loop.type}", loop.var, Binary("+", Name(self.first), Name(self.step)))
+        index = (now,) if loop.var in names_mentioned(body) else ()
+        unroll = (f"#pragma unroll {self.shape.unroll}",)
+        inside = For("int", self.step, number(0), "<", Name(self.turns), number(1), (*index, *self._each(body)), unroll)
+        return replace(loop, var=self.first, step=turns, pragmas=(), body=(
+            Declare("const int", self.turns, count),
+            *(s for tile in found.reads.tiles for s in self._load(tile)),
+            BARRIER,
+            inside,
+            BARRIER,
+        ))  # fmt: skip
+
+    def _turn(self) -> Block:
+        """A turn of the loop for one part."""
+        found = self.found
+
+        def change(e: Expr) -> Expr | None:
+            if e in self.steady:
+                return Name(self.steady[e])
+            for tile in found.reads.tiles:
+                at = tile.of.place(e)
+                column = None if at is None else tile.column(at)
+                if column is not None:
+                    return self._element(tile, Name(self.step), expression_of(column), self._slot(tile))
+            return None
+
+        body = placed(rewrite(found.loop.body, change), dict(self.places))
+        body = _without_unused(body, frozenset().union(*(t.of.pointers for t in found.reads.tiles)))
+        return self._guarded(body, lambda _: found.wary)
+
+    def _slot(self, tile: Tile) -> Expr:
+        """Where a part's line is in a tile."""
+        thread: Expr = Member(Name("threadIdx"), tile.axis)
+        thread = thread if self.block["xy".index(tile.axis)] > 1 else number(0)
+        own = [Name(n) for a, n in self.parts if a == tile.axis]
+        return plus(_times(thread, self.shape.factors[tile.axis]), own[0] if own else number(0))
+
+    # ------------------------------------------------------------ tiles
+
+    def _memory(self, tile: Tile) -> Declare:
+        pad = max(_PAD // tile.bytes, 1)
+        width = plus(number(lines(self.block, tile, self.shape)), number(pad))
+        columns = (number(tile.width),) if tile.width > 1 else ()
+        extents = (number(self.shape.turns), *columns, width)
+        return Declare(tile.type, self.tiles[id(tile)], None, extents, ("__shared__", "__align__(16)"))
+
+    def _element(self, tile: Tile, step: Expr, column: Expr, slot: Expr) -> Expr:
+        row = Index(Name(self.tiles[id(tile)]), step)
+        return Index(Index(row, column) if tile.width > 1 else row, slot)
+
+    def _load(self, tile: Tile) -> Iterator[Stmt]:
+        """All threads of the block load a tile, neighbours what is next to one another in memory."""
+        count, turns, width = lines(self.block, tile, self.shape), self.shape.turns, tile.width
+        total, threads = count * turns * width, self.block[0] * self.block[1]
+        at, line, step, column = map(self._local, ("at", "line", "step", "column"))
+        order = [(column, width), (step, turns), (line, count)]
+        if not self._along_line(tile):
+            order = [(column, width), (line, count), (step, turns)]
+        left: Expr = Name(at)
+        declared: list[Stmt] = []
+        for n, (name, extent) in enumerate(order):
+            value = left if n == 2 else _remainder(left, extent)
+            if extent > 1:
+                declared.append(Declare("const int", name, value))
+            left = _quotient(left, extent)
+        names = {n: Name(n) if extent > 1 else number(0) for n, extent in order}
+        element = self._local("element")
+        guard = Binary("<", names[step], Name(self.turns))
+        inner: Block = (If(guard, (Assign(Name(element), "=", _THERE),)),)
+        inner = self._guarded(inner, lambda t: self.found.axes_of(t) <= {tile.axis})
+        inner = _merged(self._of_line(inner, tile.axis, names[line]))
+        place = Index(Name(tile.name), self._place(tile, names[line], names[step], names[column]))
+        inner = rewrite(inner, lambda e: place if e == _THERE else None)
+        slot = self._line_slot(tile, names[line])
+        store = Assign(self._element(tile, names[step], names[column], slot), "=", Name(element))
+        body = (*declared, Declare(tile.type, element, _ZERO), *inner, store)
+        if total % threads:
+            yield For("int", at, Name(self.thread), "<", number(total), number(threads), body, ("#pragma unroll 4",))
+            return
+        turn = self._local("turn")
+        first = Declare("const int", at, plus(_times(Name(turn), threads), Name(self.thread)))
+        unroll = UNROLL if total // threads <= 8 else ("#pragma unroll 4",)
+        yield For("int", turn, number(0), "<", number(total // threads), number(1), (first, *body), unroll)
+
+    def _local(self, wanted: str) -> str:
+        """A name in the loads, where there is none but those of the kernel."""
+        return fresh(wanted, self._names - {self.step} if wanted == "step" else self._names)
+
+    def _line_slot(self, tile: Tile, line: Expr) -> Expr:
+        """Where a line is in a tile: those of a thread are neighbours."""
+        extent, factor = self.block["xy".index(tile.axis)], self.shape.factors[tile.axis]
+        if extent == 1 or factor == 1:
+            return line
+        return plus(times(_remainder(line, extent), number(factor)), _quotient(line, extent))
+
+    def _along_line(self, tile: Tile) -> bool:
+        """Whether what is next in memory belongs to the next turn, not to the next line."""
+        apart = self._timed(tile.apart)
+        return not apart or abs(self._timed(tile.step) or 1) < abs(apart)
+
+    def _timed(self, value: Poly) -> int | None:
+        text = self.target.poly_text(value)
+        return value.value if text is None else largest_timed(self.target.contract, text)
+
+    def _place(self, tile: Tile, line: Expr, step: Expr, column: Expr) -> Expr:
+        """The place of an element in the buffer."""
+        axis = tile.axis
+        extent, factor = self.block["xy".index(axis)], self.shape.factors[axis]
+        ids = [f"threadIdx.{axis}", f"blockIdx.{axis}"]
+        thread, block = (tile.first.coefficient(name) for name in ids)
+        first = tile.first
+        wide = not self._is_narrow(tile)
+        if block is not None and thread is not None and (extent == 1 or thread * _number(extent) == block):
+            each = block if extent == 1 else thread
+            first = first.without(ids[0]).without(ids[1]) + each * symbol("{line}")
+        e = expression_of(first + tile.step * symbol("{turn}"), wide)
+        number_of_line = plus(_times(Member(Name("blockIdx"), axis), extent * factor), line)
+        turn = plus(Name(self.first), step)
+        told = {"(line)": number_of_line, "(turn)": turn}
+        (kept,) = self._of_line((ExprStmt(plus(e, column)),), axis, line)
+        assert isinstance(kept, ExprStmt)
+        return rewrite(kept.expr, lambda x: told.get(x.text) if isinstance(x, OpaqueExpr) else None)
+
+    def _is_narrow(self, tile: Tile) -> bool:
+        """Whether all sums and products of a place are those of whole numbers of 32 bits: none is taken away."""
+        most = largest(self.target.contract, self.target.elements(tile.name) or "")
+        terms = (*tile.first.terms, *tile.step.terms)
+        names = {n for symbols, _ in terms for n in symbols if n.isidentifier()}
+        few = most is not None and most <= INT_LIMIT - (1 << 24) and all(count > 0 for _, count in terms)
+        return few and all(n.isidentifier() or "Idx." in n for symbols, _ in terms for n in symbols) and all(
+            self.target.at_least(Name(n), 0) for n in names)  # fmt: skip
+
+    def _of_line(self, stmts: Block, axis: str, line: Expr) -> Block:
+        """Statements of the thread of a line."""
+        extent, factor = self.block["xy".index(axis)], self.shape.factors[axis]
+        block, thread = Member(Name("blockIdx"), axis), Member(Name("threadIdx"), axis)
+        whole = plus(_times(block, extent * factor), line)
+        widths = {Member(Name("blockDim"), axis), number(extent)}
+
+        def change(e: Expr) -> Expr:
+            match e:
+                case Binary("+", Binary("*", a, b), other) | Binary("+", other, Binary("*", a, b)):
+                    if other == thread and ((a == block and b in widths) or (b == block and a in widths)):
+                        return _LINE
+            return e
+
+        marked = map_exprs(stmts, change)
+        told = {
+            ("threadIdx", axis): _remainder(line, extent) if extent > 1 else number(0),
+            ("blockIdx", axis): plus(_times(block, factor), _quotient(line, extent)),
+        }
+        marked = with_ids(marked, told)
+        return rewrite(marked, lambda e: whole if e == _LINE else None)
+
+
+def _number(value: int) -> Poly:
+    return Poly((((), value),))
+
+
+def _times(e: Expr, factor: int) -> Expr:
+    return number(0) if integer(e) == 0 else times(e, number(factor))
+
+
+def _remainder(e: Expr, extent: int) -> Expr:
+    return number(0) if extent == 1 else Binary("%", e, number(extent))
+
+
+def _quotient(e: Expr, extent: int) -> Expr:
+    return e if extent == 1 else Binary("/", e, number(extent))
+
+
+def _merged(stmts: Block) -> Block:
+    """Conditions within conditions as one."""
+    match stmts[-1:]:
+        case (If(test, (If(inner, body),)),):
+            return (*stmts[:-1], *_merged((If(Binary("&&", test, inner), body),)))
+    return stmts
+
+
+def _without_unused(body: Block, pointers: frozenset[str]) -> Block:
+    """Statements without pointers that nothing reads through any more."""
+    while True:
+        used = frozenset().union(*(names_mentioned((s,)) for s in body if not isinstance(s, Declare)))
+        used |= {n for s in body if isinstance(s, Declare) and s.init is not None for n in identifiers(s.init)}
+        left = tuple(s for s in body if not (isinstance(s, Declare) and s.name in pointers - used))
+        if len(left) == len(body):
+            return body
+        body = left
