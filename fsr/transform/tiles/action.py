@@ -8,7 +8,7 @@ what the block reads serves all of its threads. Each thread's operations stay as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.effects import Unclear
@@ -22,7 +22,7 @@ from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import timed_blocks
 from fsr.transform.target import Target, target_of, targets
 from fsr.transform.tiles.cost import cost_of
-from fsr.transform.tiles.form import Tiled, tiled
+from fsr.transform.tiles.form import Tiled, for_factors, tiled
 from fsr.transform.tiles.text import Shape, TiledText, shared_bytes
 
 _FACTORS = ((4, 4), (2, 2), (4, 2), (2, 4), (8, 4), (4, 1), (1, 4))  # along y and along x
@@ -41,15 +41,18 @@ class TileThreads:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """The most promising of a few sizes."""
         for target in () if subject.keep_launch else targets(subject):
-            if target.block is None or tiled(target, {"x": 1, "y": 1}) is None:
-                continue
-            found = [move for shape in _shapes() if (move := _offered(subject, target, shape)) is not None]
-            yield from sorted(found, key=lambda m: -m.gain)[:_MOST]
+            plain = tiled(target)
+            if plain is not None:
+                offered = (_offered(subject, target, plain, shape) for shape in _shapes())
+                yield from _best([m for m in offered if m is not None])
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate whose threads do several of before each."""
         target = target_of(subject, move)
-        made = _made(target, Shape({"x": int(move.param("x")), "y": int(move.param("y"))}, int(move.param("turns"))))
+        plain = tiled(target)
+        assert plain is not None
+        factors = {"x": int(move.param("x")), "y": int(move.param("y"))}
+        made = _made(target, plain, Shape(factors, int(move.param("turns"))))
         assert made is not None
         kernel = replace(target.kernel, body=made.body, params=(*target.kernel.params, *made.params))
         return rewritten(target, move, kernel, launch=lambda one: _regrid(one, made.shape.factors, made.args))
@@ -59,6 +62,16 @@ def _shapes() -> Iterator[Shape]:
     for y, x in _FACTORS:
         for turns in _TURNS:
             yield Shape({"x": x, "y": y}, turns)
+
+
+def _best(moves: Iterable[Move]) -> list[Move]:
+    """The most promising factors with the best tile for each, and the best factors with the other ones."""
+    by_factors = dict[tuple[int | str, ...], list[Move]]()
+    for move in sorted(moves, key=lambda m: -m.gain):
+        by_factors.setdefault((move.param("y"), move.param("x")), []).append(move)
+    first, *others = by_factors.values() or [[]]
+    found = [*first, *(some[0] for some in others[: _MOST - len(first)])]
+    return sorted(found, key=lambda m: -m.gain)
 
 
 def _regrid(launch: Launch, factors: Mapping[str, int], args: tuple[ScalarArgument, ...]) -> Launch:
@@ -82,13 +95,10 @@ class _Made:
     words: int
 
 
-def _made(target: Target, shape: Shape) -> _Made | None:
+def _made(target: Target, plain: Tiled, shape: Shape) -> _Made | None:
     """The body for a shape; None where a variable cannot be an array, or there is no room for the tiles."""
-    found = tiled(target, shape.factors)
-    block = target.block
-    if found is None or block is None:
-        return None
-    if sum(shared_bytes(block, t, shape) for t in found.reads.tiles) > room_of(target):
+    found, block = for_factors(plain, target, shape.factors), target.block
+    if block is None or sum(shared_bytes(block, t, shape) for t in found.reads.tiles) > room_of(target):
         return None
     parts = shape.factors["x"] * shape.factors["y"]
     shape = replace(shape, unroll=cost_of(found).unrolled(parts, shape.turns))
@@ -103,13 +113,13 @@ def _made(target: Target, shape: Shape) -> _Made | None:
     return _Made(found, shape, body, params, args, text.words)
 
 
-def _offered(subject: Subject, target: Target, shape: Shape) -> Move | None:
+def _offered(subject: Subject, target: Target, plain: Tiled, shape: Shape) -> Move | None:
     """The move, where a launch has so many blocks and a thread so many registers."""
     x, y = shape.factors["x"], shape.factors["y"]
     grid = _regrid(target.launch, shape.factors, ()).grid
     if (x > 1 and target.launch.grid[0] == "1") or (y > 1 and target.launch.grid[1] == "1"):
         return None
-    made = _made(target, shape)
+    made = _made(target, plain, shape)
     if made is None or made.words > _MOST_WORDS:
         return None
     blocks = timed_blocks(subject.contract, replace(target.launch, grid=grid))

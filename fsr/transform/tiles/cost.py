@@ -12,6 +12,7 @@ from fsr.transform.target import Target
 from fsr.transform.tiles.form import Tiled
 
 _GLOBAL, _UNCOALESCED, _SHARED = 4.0, 12.0, 1.5  # a load, in instructions of a warp
+_TESTS = 2.0  # around a part, which then loads for itself
 _FEW_TURNS = 4  # of a loop within of which nothing is known
 _SECTOR = 32  # bytes
 _MOST_TEXT = 768  # instructions of turns written out
@@ -20,17 +21,19 @@ _MOST_TEXT = 768  # instructions of turns written out
 @dataclass(frozen=True)
 class Cost:
     """``work``: instructions of a turn but for its loads; ``loads``: by axis, of the lines that threads along the other
-    one have in common, each with its price now."""
+    one have in common, each with its price now; ``wary``: whether each part of a thread is under tests in the loop."""
 
     work: float
     loads: Mapping[str, tuple[int, float]]
+    wary: bool
 
     def speedup(self, factors: Mapping[str, int]) -> float:
         """Of as many threads in one, by instructions."""
         other = {"x": "y", "y": "x"}
         before = self.work + sum(price for _, price in self.loads.values())
-        after = self.work + sum(_SHARED * n / factors[other[axis]] for axis, (n, _) in self.loads.items())
-        return before / after
+        shared = {axis: 1 if self.wary else factors[other[axis]] for axis in self.loads}
+        after = self.work + sum(_SHARED * n / shared[axis] for axis, (n, _) in self.loads.items())
+        return before / (after + (_TESTS if self.wary else 0.0))
 
     def unrolled(self, parts: int, turns: int) -> int:
         """How many turns may be written out for so many parts."""
@@ -48,7 +51,7 @@ def cost_of(found: Tiled) -> Cost:
         count, whole = loads.get(tile.axis, (0, 0.0))
         loads[tile.axis] = count + tile.width, whole + price * tile.width
     spared = found.reads.places | found.steady.keys()
-    return Cost(2.0 + _work(found.target, found.loop.body, spared), loads)
+    return Cost(2.0 + _work(found.target, found.loop.body, spared), loads, found.wary)
 
 
 def _work(target: Target, body: Block, spared: frozenset[Expr]) -> float:

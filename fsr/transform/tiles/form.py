@@ -29,7 +29,7 @@ from fsr.source.form import (
     conjuncts,
     number,
 )  # fmt: skip
-from fsr.source.mapping import substitute
+from fsr.source.mapping import substitute, with_blocks
 from fsr.source.narrowing import narrowed
 from fsr.source.walk import (
     BUILTINS,
@@ -141,8 +141,9 @@ def axes_of(pure: Mapping[str, Declare], e: Expr) -> frozenset[str]:
 # ---------------------------------------------------------------- which are
 
 
-def tiled(target: Target, factors: Mapping[str, int]) -> Tiled | None:
-    """A kernel with a loop to be tiled, when blocks along ``factors`` are one; None where there is none."""
+def tiled(target: Target) -> Tiled | None:
+    """A kernel with a loop to be tiled; None where there is none. Threads of blocks beyond the grid are no matter of
+    it: see :func:`for_factors`."""
     block, kernel = target.block, plain_kernel(target)
     if block is None or block[2] != 1 or kernel is None or _asks_for_grid(kernel.body):
         return None
@@ -150,46 +151,53 @@ def tiled(target: Target, factors: Mapping[str, int]) -> Tiled | None:
     body = without_exits(owned(kernel, target.names), partial(is_whole, target))
     if body is None:
         return None
-    body = narrowed(body)
+    body = narrowed(_opened(narrowed(body)))
     whole = replace(target, kernel=replace(kernel, body=body))
     own = set(variables(body))
     if names_assigned(body) - own or own & kernel.macro_words:
         return None  # something of the file would be a thread's own
     chain, core = guards(whole, body)
-    counts = _counts(target, factors, chain)
+    found = (_found(whole, chain, core, at) for at, s in enumerate(core) if isinstance(s, For))
+    return next((one for one in found if one is not None), None)
+
+
+def for_factors(found: Tiled, target: Target, factors: Mapping[str, int]) -> Tiled:
+    """The same where as many blocks along each axis are one, with tests whether there is such a block, unless all or
+    the kernel's own tests tell."""
+    some = [a for a, n in factors.items() if n > 1 and not divides(target, a, n)]
+    counts = {a: fresh(f"blocks_{a}", target.names) for a in some if not (found.chain and guarded_along(target, a))}
     told = [((), Binary("<", Member(Name("blockIdx"), axis), Name(count))) for axis, count in counts.items()]
-    for at, s in enumerate(core):
-        if isinstance(s, For) and (found := _found(_Around(whole, (*told, *chain), counts), core, at)) is not None:
-            return found
-    return None
+    return replace(found, chain=(*told, *found.chain), counts=counts)
+
+
+def _opened(body: Block) -> Block:
+    """Statements without braces around some whose variables have no namesakes."""
+    names = variables(body)
+    single = {n for n in names if names.count(n) == 1}
+
+    def opened(stmts: Block) -> Block:
+        found: list[Stmt] = []
+        for s in stmts:
+            own = {x.name for x in s.body if isinstance(x, Declare)} if isinstance(s, Scope) else set()
+            if isinstance(s, Scope) and own <= single:
+                found += opened(s.body)
+            else:
+                found.append(with_blocks(s, opened) if isinstance(s, If) else s)
+        return tuple(found)
+
+    return opened(body)
 
 
 def _asks_for_grid(body: Block) -> bool:
     return any(n.split(".")[0] == "gridDim" for n in identifiers(body))
 
 
-def _counts(target: Target, factors: Mapping[str, int], chain: Chain) -> dict[str, str]:
-    """By axis, a name for the number of blocks, where the kernel's own tests do not tell which threads there are."""
-    some = [a for a, n in factors.items() if n > 1 and not divides(target, a, n)]
-    return {a: fresh(f"blocks_{a}", target.names) for a in some if not (chain and guarded_along(target, a))}
-
-
-@dataclass(frozen=True)
-class _Around:
-    """The kernel, the tests around all that it does, and the arguments that tell numbers of blocks."""
-
-    target: Target
-    chain: Chain
-    counts: Mapping[str, str]
-
-
-def _found(around: _Around, core: Block, at: int) -> Tiled | None:
-    target, chain, counts = around.target, around.chain, around.counts
+def _found(target: Target, chain: Chain, core: Block, at: int) -> Tiled | None:
     loop, before, after = core[at], core[:at], core[at + 1 :]
     assert isinstance(loop, For)
     pure = _pure(target, (*(s for lead, _ in chain for s in lead), *before))
     chain = tuple((lead, substitute(test, _flags(pure))) for lead, test in chain)
-    tests = [substitute(t, {n: Literal("0") for n in counts.values()}) for _, test in chain for t in conjuncts(test)]
+    tests = [t for _, test in chain for t in conjuncts(test)]
     if not all(_is_pure(target, pure, t) and len(axes_of(pure, t)) <= 1 for t in tests):
         return None
     if not _is_counted(target, pure, loop) or not _computes_only(target, loop.body):
@@ -199,7 +207,7 @@ def _found(around: _Around, core: Block, at: int) -> Tiled | None:
     reads = reads_of(target, loop)
     if reads is None or not _is_known(target, loop.body, reads):
         return None
-    found = Tiled(target, chain, before, loop, after, reads, pure, counts)
+    found = Tiled(target, chain, before, loop, after, reads, pure, {})
     once = variables(target.kernel.body)
     kept = [*pure, *(s.name for s in found.state)]
     return found if all(once.count(name) == 1 for name in kept) else None
@@ -227,8 +235,13 @@ def _is_pure(target: Target, pure: Collection[str], e: Expr) -> bool:
     own = set(variables(target.kernel.body)) - set(pure)
     if names_in(e) & (own | names_assigned(target.kernel.body)):
         return False
+    pointed = [x.operand for x in walk_expr(e) if isinstance(x, Unary) and x.op == "&"]
     for x in walk_expr(e):
         match x:
+            case Unary("&", Index(Name())):
+                pass  # as a sum of a pointer and an index
+            case Index() if any(x is one for one in pointed):
+                pass
             case Index() | Unary("*" | "&") | Member(arrow=True):
                 return False
             case Call(callee):

@@ -4,11 +4,27 @@ zero, touch an array beyond its end, never end, or read what only threads that e
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from fsr.analysis.types import FLOATING, type_of
-from fsr.source.form import Assign, Binary, Call, Expr, For, Index, Literal, Member, Name, OpaqueExpr, Unary, While
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Expr,
+    For,
+    Index,
+    KernelForm,
+    Literal,
+    Member,
+    Name,
+    OpaqueExpr,
+    Unary,
+    While,
+)
+from fsr.source.macros import macros
 from fsr.source.parse import parse_device_functions
-from fsr.source.walk import Block, exprs_of, names_in, subexprs, walk_expr, walk_stmts
+from fsr.source.walk import Block, exprs_of, names_in, opaque_names, subexprs, walk_expr, walk_stmts
 from fsr.transform.target import Target
 
 _DEPTH = 8  # of functions that call functions
@@ -65,10 +81,23 @@ def _in_expr(target: Target, e: Expr, around: tuple[set[Expr], set[str], int]) -
             return True
         case Call(Name(name), args) if not target.functions.builtin(name) and name not in target.type_names:
             form = parse_device_functions(target.source).get(name.split("::")[-1])
-            if form is None or not depth or _in_block(target, form.body, set(), depth - 1):
+            if not depth or (_in_function(target, form, depth - 1) if form else _in_macro(target, name)):
                 return True
             return any(_in_expr(target, a, around) for a in args)
     return any(_in_expr(target, part, around) for part in (e.args if isinstance(e, Call) else subexprs(e)))
+
+
+def _in_function(target: Target, form: KernelForm, depth: int) -> bool:
+    return _in_block(replace(target, kernel=form), form.body, set(), depth)
+
+
+def _in_macro(target: Target, name: str) -> bool:
+    """Whether what is called is more than a macro of sums and products, and of calls of CUDA's functions."""
+    found = [m for m in macros(target.source) if m.name == name and m.params is not None]
+    if len(found) != 1 or set(found[0].body) & set("/%[;{"):
+        return True
+    words = opaque_names(found[0].body) - set(found[0].params or ())
+    return any(not target.functions.builtin(word) for word in words)
 
 
 def _is_counted(target: Target, loop: For) -> bool:
