@@ -125,6 +125,19 @@ BODIES: dict[str, dict[str, object]] = {
              "after": "for (int q = 0; q < 8; ++q) s += q * bins[q]; c[i * n + j] = s;"},
     "function": {"file": "__device__ float kernel(float x, float y) { float d = x - y; return d * d + 1.0f; }",
                  "turn": "s += kernel(A0, B0);"},
+    "behind a half": {"before": "const int half = k / 2; float s = 0.0f;", "loop": "for (int t = half; t < k; ++t)",
+                      "turn": "s += (A0 - w[t - half]) * B0 + half;"},
+    "by macros": {"file": "#define SQUARE(v) ((v) * (v))\n#define AT(p, r, t) (p)[(r) * k + (t)]",
+                  "turn": "s += SQUARE(AT(a, i, t) - AT(b, j, t));"},
+    "rows": {"before": "const float *mine = &a[i * k], *other = b + j * k; float s = 0.0f;",
+             "turn": "s += mine[t] * other[t];"},
+    "moved": {"before": "a += i * k; b += j * k; float s = 0.0f;", "turn": "s += a[t] * b[t];"},
+    "sweeps": {"before": "float s = 0.0f; for (int q = 0; q < 3; ++q) s += w[q % k];",
+               "after": "for (int q = 0; q < 2; ++q) s = s * 0.5f + q; c[i * n + j] = s;"},
+    "result": {"file": """template <typename T> __device__ T far(const T *x, const T *y, int k)
+{ T s = 0; for (int t = 0; t < k; ++t) { T d = x[t] - y[t]; s += d * d; } return s; }""",
+               "loop": "", "before": "", "after": "",
+               "turn": "c[i * n + j] = 2.0f * far<float>(a + i * k, b + j * k, k);"},
     "given lines": {"width": 2, "turn": "s += cross(a + (i * k + t) * 2, b + (j * k + t) * 2);", "file":
                     "__device__ float cross(const float *x, const float *y) { return x[0] * y[1] - x[1] * y[0]; }"},
 }  # fmt: skip

@@ -50,7 +50,7 @@ def cost_of(found: Tiled) -> Cost:
         price = _UNCOALESCED if far else _GLOBAL
         count, whole = loads.get(tile.axis, (0, 0.0))
         loads[tile.axis] = count + tile.width, whole + price * tile.width
-    spared = found.reads.places | found.steady.keys()
+    spared = found.reads.places | found.steady.keys() | found.common.keys()
     return Cost(2.0 + _work(found.target, found.loop.body, spared), loads, found.wary)
 
 

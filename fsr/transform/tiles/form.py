@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from fsr.analysis.calls import INTO, is_load
+from fsr.analysis.macros import expanded
 from fsr.analysis.types import is_integer
 from fsr.source.form import (
     Assign,
@@ -20,6 +21,7 @@ from fsr.source.form import (
     For,
     If,
     Index,
+    KernelForm,
     Literal,
     Member,
     Name,
@@ -29,6 +31,7 @@ from fsr.source.form import (
     conjuncts,
     number,
 )  # fmt: skip
+from fsr.source.macros import macros
 from fsr.source.mapping import substitute, with_blocks
 from fsr.source.narrowing import narrowed
 from fsr.source.walk import (
@@ -42,6 +45,7 @@ from fsr.source.walk import (
     names_assigned,
     names_in,
     names_mentioned,
+    opaque_names,
     variables,
     walk_expr,
     walk_exprs,
@@ -84,10 +88,25 @@ class Tiled:
         return {e: b for b, e in self.reads.steady if not names_in(e) & own} if has_turns(self) else {}
 
     @cached_property
+    def common(self) -> Mapping[Expr, SlicedBuffer]:
+        """What all threads read alike in a turn."""
+        own = set(variables(self.target.kernel.body)) - {self.loop.var, *self.uniform}
+        return {e: b for b, e in self.reads.common if not names_in(e) & own}
+
+    @cached_property
+    def uniform(self) -> Mapping[str, Declare]:
+        """The pure variables that are the same in all threads, and may be had without any test."""
+        found = {n: s for n, s in self.pure.items() if s.init is not None and is_uniform(self.pure, s.init)}
+        own = [lead for lead, test in self.chain if not names_in(test) & set(self.counts.values())]
+        outside = {s.name for s in (*own, self.before)[0] if isinstance(s, Declare)}
+        divided = {n for n, s in found.items() if s.init is not None and divides_wholes(self.target, s.init)}
+        return {n: s for n, s in found.items() if n in outside or n not in divided}
+
+    @cached_property
     def wary(self) -> bool:
         """Whether a turn may do harm where there is no thread."""
         inits = [init for n in self.needed(names_mentioned(self.loop.body)) if (init := self.pure[n].init) is not None]
-        spared = self.reads.places | self.steady.keys()
+        spared = self.reads.places | self.steady.keys() | self.common.keys()
         divided = any(divides_wholes(self.target, e) for e in inits)
         return bool(self.chain) and (divided or does_harm(self.target, self.loop.body, spared))
 
@@ -138,6 +157,13 @@ def axes_of(pure: Mapping[str, Declare], e: Expr) -> frozenset[str]:
     return frozenset(axis for axis in "xy" if ids & IDS[axis])
 
 
+def is_uniform(pure: Mapping[str, Declare], e: Expr) -> bool:
+    """Whether an expression of pure variables and arguments is the same in all threads of the blocks along x and y."""
+    ids = IDS["x"] | IDS["y"] | {"threadIdx.z"}
+    inits = [init for n in needed(pure, names_in(e)) if (init := pure[n].init) is not None]
+    return not any(identifiers(x) & ids for x in (e, *inits))
+
+
 # ---------------------------------------------------------------- which are
 
 
@@ -147,18 +173,32 @@ def tiled(target: Target) -> Tiled | None:
     block, kernel = target.block, plain_kernel(target)
     if block is None or block[2] != 1 or kernel is None or _asks_for_grid(kernel.body):
         return None
-    kernel = with_own_pointers(kernel)
+    plain = expanded(kernel, target.source)
+    written = [kernel, *([plain] if plain.body != kernel.body else [])]
+    found = (_in_kernel(target, with_own_pointers(one)) for one in written)
+    return next((one for one in found if one is not None), None)
+
+
+def _in_kernel(target: Target, kernel: KernelForm) -> Tiled | None:
     body = without_exits(owned(kernel, target.names), partial(is_whole, target))
     if body is None:
         return None
     body = narrowed(_opened(narrowed(body)))
     whole = replace(target, kernel=replace(kernel, body=body))
     own = set(variables(body))
-    if names_assigned(body) - own or own & kernel.macro_words:
-        return None  # something of the file would be a thread's own
+    if names_assigned(body) - own or own & _named_by_macros(target, body):
+        return None  # something of the file would be a thread's own, or what is no variable any more has a name there
     chain, core = guards(whole, body)
     found = (_found(whole, chain, core, at) for at, s in enumerate(core) if isinstance(s, For))
     return next((one for one in found if one is not None), None)
+
+
+def _named_by_macros(target: Target, body: Block) -> frozenset[str]:
+    """What macros that statements call name, beside what they are given."""
+    called = [m for m in macros(target.source) if m.params is not None]
+    if not {m.name for m in called} & names_mentioned(body):
+        return frozenset()
+    return frozenset().union(*(opaque_names(m.body) - set(m.params or ()) for m in called))
 
 
 def for_factors(found: Tiled, target: Target, factors: Mapping[str, int]) -> Tiled:
@@ -208,6 +248,8 @@ def _found(target: Target, chain: Chain, core: Block, at: int) -> Tiled | None:
     if reads is None or not _is_known(target, loop.body, reads):
         return None
     found = Tiled(target, chain, before, loop, after, reads, pure, {})
+    if not found.needed(n for e in (loop.start, loop.bound) for n in names_in(e)) <= found.uniform.keys():
+        return None
     once = variables(target.kernel.body)
     kept = [*pure, *(s.name for s in found.state)]
     return found if all(once.count(name) == 1 for name in kept) else None
@@ -276,11 +318,8 @@ def _is_counted(target: Target, pure: Mapping[str, Declare], loop: For) -> bool:
         return False
     if target.poly(loop.step).value != 1 or loop.var in names_assigned(loop.body) or breaks(loop.body):
         return False
-    for e in (loop.start, loop.bound):
-        ids = {f"threadIdx.{a}" for a in "xyz"} | IDS["x"] | IDS["y"]
-        inits = [init for n in needed(pure, names_in(e)) if (init := pure[n].init) is not None]
-        if not _is_pure(target, pure, e) or any(identifiers(x) & ids for x in (e, *inits)):
-            return False
+    if not all(_is_pure(target, pure, e) and is_uniform(pure, e) for e in (loop.start, loop.bound)):
+        return False
     most = target.largest(loop.bound)
     return most is not None and most <= INT_LIMIT - _SLACK and target.at_least(loop.start, 0)
 

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.types import is_integer
@@ -61,11 +62,17 @@ class Tile:
 @dataclass(frozen=True)
 class Reads:
     """``tiles`` of both axes; ``steady``: what a thread reads that stays the same in all turns, with its buffer;
-    ``names``: of the buffers, and of the pointers into them."""
+    ``common``: what all threads read alike in a turn; both in any case; ``names``: of the buffers, and of the pointers
+    into them."""
 
-    tiles: Sequence[Tile]
-    steady: Sequence[tuple[SlicedBuffer, Expr]]
-    names: frozenset[str]
+    tiles: tuple[Tile, ...] = ()
+    steady: tuple[tuple[SlicedBuffer, Expr], ...] = ()
+    common: tuple[tuple[SlicedBuffer, Expr], ...] = ()
+    names: frozenset[str] = frozenset()
+
+    def __add__(self, other: Reads) -> Reads:
+        steady, common = self.steady + other.steady, self.common + other.common
+        return Reads(self.tiles + other.tiles, steady, common, self.names | other.names)
 
     @property
     def places(self) -> frozenset[Expr]:
@@ -77,7 +84,7 @@ def reads_of(target: Target, loop: For) -> Reads | None:
     """All that a loop reads of the buffers that the kernel is given; None where that is not read in tiles of both
     axes: of places that data tells, of other memory that may be written, or where a thread may read what lies in no
     buffer without the condition that it stands under."""
-    tiles, steady, names = list[Tile](), list[tuple[SlicedBuffer, Expr]](), set[str]()
+    found = list[Reads]()
     for param in target.kernel.params:
         if not param.is_pointer or not _reached(target, loop, param.name):
             continue
@@ -89,13 +96,12 @@ def reads_of(target: Target, loop: For) -> Reads | None:
         buffer = buffer.afresh()
         if not buffer.collect(loop.body, {}, frozenset()) or buffer.given:
             return None
-        found = _of_buffer(buffer, loop)
-        if found is None:
+        one = _of_buffer(buffer, loop)
+        if one is None:
             return None
-        tiles += found.tiles
-        steady += found.steady
-        names |= buffer.names
-    return Reads(tiles, steady, frozenset(names)) if {t.axis for t in tiles} == {"x", "y"} else None
+        found.append(one)
+    all_of = reduce(Reads.__add__, found, Reads())
+    return all_of if {t.axis for t in all_of.tiles} == {"x", "y"} else None
 
 
 def _reached(target: Target, loop: For, name: str) -> bool:
@@ -106,7 +112,7 @@ def _reached(target: Target, loop: For, name: str) -> bool:
 
 def _of_buffer(buffer: SlicedBuffer, loop: For) -> Reads | None:
     groups = dict[tuple[Poly, Poly], list[_Spanned]]()
-    steady = list[tuple[SlicedBuffer, Expr]]()
+    steady, common = list[tuple[SlicedBuffer, Expr]](), list[tuple[SlicedBuffer, Expr]]()
     sure, several = _sure(buffer, loop.body), _with_several_ranges(loop.body)
     for place in buffer.places:
         parts = _parts(buffer, place, loop.var)
@@ -114,18 +120,19 @@ def _of_buffer(buffer: SlicedBuffer, loop: For) -> Reads | None:
             return None
         first, step, rest = parts
         axes = _axes(first)
-        if axes and not step.terms:
-            steady += [(buffer, place.expr)] if place.at in sure and not rest.symbols else []
-        elif axes:
+        if not axes or not step.terms:
+            same = steady if axes else common
+            same += [(buffer, place.expr)] if place.at in sure and not rest.symbols else []
+        else:
             span = place.span(rest)
             if len(axes) > 1 or place.at not in sure or span is None or rest.depends_on(several):
                 return None
             groups.setdefault((first, step), []).append((*span, place.at, rest))
     if groups and buffer.cell[2] > 1 and buffer.declared.type not in LANES:
         return None  # elements that may not be made without their constructor
-    tiles = [tile for key, spans in groups.items() for tile in _tiles(buffer, key, spans)]
+    tiles = tuple(tile for key, spans in groups.items() for tile in _tiles(buffer, key, spans))
     fit = all(t.width <= min(abs(t.step.value or MOST_WIDTH), MOST_WIDTH) for t in tiles)
-    return Reads(tiles, steady, buffer.names) if fit else None
+    return Reads(tiles, tuple(steady), tuple(common), buffer.names) if fit else None
 
 
 _Spanned = tuple[int, int, Poly, Poly]  # between which elements of a line a place lies, the place, and what it adds

@@ -41,7 +41,7 @@ from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
 from fsr.transform.slices.poly_expressions import WIDE, expression_of
 from fsr.transform.thread_number import thread_number
 from fsr.transform.tiles.form import Tiled
-from fsr.transform.tiles.reads import IDS, Tile
+from fsr.transform.tiles.reads import Tile
 
 _PAD = 16  # bytes between the steps of a tile: neighbours in a column are at other banks, and lines stay aligned
 _ZERO = OpaqueExpr("{}")
@@ -83,6 +83,10 @@ class TiledText:
         self.places: dict[str, Expr] = {}
         self.arrays = [self._array(s) for s in found.state]
         self.steady = {e: self._steady(e) for e in found.steady}
+        self.common = {e: self.name(f"{b.param.name}_value") for e, b in found.common.items()}
+        used = found.needed(names_mentioned((replace(found.loop, body=()), *map(ExprStmt, self.common))))
+        self.heads = tuple(s for s in found.uniform.values() if s.name in used)
+        self.pure = found.pure.keys() - {s.name for s in self.heads}
 
     def name(self, wanted: str) -> str:
         """A name that nothing else has."""
@@ -92,20 +96,17 @@ class TiledText:
 
     def body(self) -> Block:
         """The kernel's body."""
-        found, loop = self.found, self.found.loop
-        uniform = [s for s in found.pure.values() if self._is_uniform(s)]
-        used = found.needed(names_mentioned((replace(loop, body=()),)))
-        heads = tuple(s for s in uniform if s.name in used)
+        found = self.found
         parts = " x ".join(str(self.shape.factors[a]) for a, _ in self.parts)
         return (
             Comment(
                 f"// each thread is {parts} of before; what {self.shape.turns} turns read, their block loads together"
             ),
             *(self._memory(t) for t in found.reads.tiles),
+            *self.heads,
             *self.arrays,
             *self._prologue(),
             Declare("const int", self.thread, Cast("int", thread_number(self.block))),
-            *heads,
             self._loop(),
             *self._each(self._guarded(placed(found.after, dict(self.places)), lambda _: True)),
         )
@@ -134,11 +135,6 @@ class TiledText:
         self.arrays.append(self._array(wanted))
         return wanted.name
 
-    def _is_uniform(self, s: Declare) -> bool:
-        ids = {f"threadIdx.{a}" for a in "xyz"} | IDS["x"] | IDS["y"]
-        inits = [self.found.pure[n].init for n in self.found.needed([s.name])]
-        return not any(identifiers(e) & ids for e in inits if e is not None)
-
     # ------------------------------------------------------------ parts
 
     def _each(self, body: Block) -> Block:
@@ -152,14 +148,14 @@ class TiledText:
 
     def _guarded(self, inner: Block, kept: Callable[[Expr], bool]) -> Block:
         """Statements with the variables that they need, under the tests that are ``kept``."""
-        pure, needed = self.found.pure, self.found.needed
+        pure, needed = self.pure, self.found.needed
         chain = [(lead, conjunction(t for t in conjuncts(test) if kept(t))) for lead, test in self.found.chain]
         tests = tuple(ExprStmt(test) for _, test in chain if test is not None)
         names = needed(names_mentioned((*inner, *tests)))
-        inner = (*(s for s in self.found.before if isinstance(s, Declare) and s.name in names & pure.keys()), *inner)
+        inner = (*(s for s in self.found.before if isinstance(s, Declare) and s.name in names & pure), *inner)
         for lead, test in reversed(chain):
             inner = inner if test is None else (If(test, inner),)
-            inner = (*(s for s in lead if isinstance(s, Declare) and s.name in names & pure.keys()), *inner)
+            inner = (*(s for s in lead if isinstance(s, Declare) and s.name in names & pure), *inner)
         return inner
 
     def _prologue(self) -> Iterator[Stmt]:
@@ -174,7 +170,7 @@ class TiledText:
 
         def used(stmts: Block, own: Block) -> Block:
             """The statements in order, of the variables those that are needed."""
-            kept = [s for s in own if isinstance(s, Declare) and s.name in names & found.pure.keys()]
+            kept = [s for s in own if isinstance(s, Declare) and s.name in names & self.pure]
             return (*kept, *stmts)
 
         body = used(core, found.before)
@@ -213,7 +209,10 @@ class TiledText:
         count = Cast("int", Call(Name("min"), (Literal(f"{self.shape.turns}LL"), left)))
         body = self._turn()
         now = Declare(f"const {loop.type}", loop.var, Binary("+", Name(self.first), Name(self.step)))
-        index = (now,) if loop.var in names_mentioned(body) else ()
+        common = tuple(
+            Declare(f"const {element_type(b.param.type)}", self.common[e], e) for e, b in found.common.items()
+        )
+        index = (now, *common) if loop.var in names_mentioned((*body, *common)) else common
         unroll = (f"#pragma unroll {self.shape.unroll}",)
         inside = For("int", self.step, number(0), "<", Name(self.turns), number(1), (*index, *self._each(body)), unroll)
         return replace(loop, var=self.first, step=turns, pragmas=(), body=(
@@ -229,8 +228,8 @@ class TiledText:
         found = self.found
 
         def change(e: Expr) -> Expr | None:
-            if e in self.steady:
-                return Name(self.steady[e])
+            if e in self.steady or e in self.common:
+                return Name(self.steady.get(e) or self.common[e])
             for tile in found.reads.tiles:
                 at = tile.of.place(e)
                 column = None if at is None else tile.column(at)
