@@ -27,7 +27,8 @@ from fsr.transform.tiles.text import Shape, TiledText, shared_bytes
 
 _FACTORS = ((4, 4), (2, 2), (4, 2), (2, 4), (8, 4), (4, 1), (1, 4))  # along y and along x
 _TURNS = (16, 8, 32)
-_MOST_WORDS = 128  # registers of what all parts of a thread hand on
+_MOST_WORDS, _MANY_WORDS = 128, 64  # registers of what all parts of a thread hand on
+_ENOUGH_THREADS = 256  # of a multiprocessor, each with several chains of operations in flight
 _MOST = 6  # moves
 _MOST_GAIN, _LEAST_GAIN = 4.0, 1.01
 
@@ -122,9 +123,10 @@ def _offered(subject: Subject, target: Target, plain: Tiled, shape: Shape) -> Mo
     made = _made(target, plain, shape)
     if made is None or made.words > _MOST_WORDS:
         return None
-    blocks = timed_blocks(subject.contract, replace(target.launch, grid=grid))
-    filled = min(1.0, blocks / subject.gpu.sm_count)
-    gain = min(cost_of(made.found).speedup(shape.factors), _MOST_GAIN) * filled
+    threads = timed_blocks(subject.contract, replace(target.launch, grid=grid)) * (target.threads or 0)
+    filled = min(1.0, threads / (subject.gpu.sm_count * _ENOUGH_THREADS))
+    room = 1.0 if made.words <= _MANY_WORDS else 0.9
+    gain = min(cost_of(made.found).speedup(shape.factors), _MOST_GAIN) * filled * room
     gain -= 0.02 * _TURNS.index(shape.turns)
     params = (("y", y), ("x", x), ("turns", shape.turns))
     return Move(TileThreads.name, target.region, params, max(gain, _LEAST_GAIN))

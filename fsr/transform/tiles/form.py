@@ -14,7 +14,6 @@ from fsr.source.form import (
     Assign,
     Binary,
     Call,
-    Comment,
     Declare,
     Expr,
     ExprStmt,
@@ -22,14 +21,12 @@ from fsr.source.form import (
     If,
     Index,
     KernelForm,
-    Literal,
     Member,
     Name,
     Scope,
     Stmt,
     Unary,
     conjuncts,
-    number,
 )  # fmt: skip
 from fsr.source.macros import macros
 from fsr.source.mapping import substitute, with_blocks
@@ -59,6 +56,8 @@ from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.slices.slices import SlicedBuffer
 from fsr.transform.target import Target
 from fsr.transform.tiles.harm import divides_wholes, does_harm
+from fsr.transform.tiles.limits import lies_within
+from fsr.transform.tiles.own_arrays import with_own_arrays
 from fsr.transform.tiles.reads import IDS, Reads, reads_of
 
 _SLACK = 64  # turns beyond a loop's bound that its variable may reach
@@ -238,15 +237,19 @@ def _found(target: Target, chain: Chain, core: Block, at: int) -> Tiled | None:
     pure = _pure(target, (*(s for lead, _ in chain for s in lead), *before))
     chain = tuple((lead, substitute(test, _flags(pure))) for lead, test in chain)
     tests = [t for _, test in chain for t in conjuncts(test)]
-    if not all(_is_pure(target, pure, t) and len(axes_of(pure, t)) <= 1 for t in tests):
+    if not all(_is_pure(target, pure, t) for t in tests):
         return None
     if not _is_counted(target, pure, loop) or not _computes_only(target, loop.body):
         return None
-    before, loop = _with_own_arrays(before, loop, after)
+    before, loop = with_own_arrays(before, loop, after)
     target = replace(target, kernel=replace(target.kernel, body=_whole(chain, (*before, loop, *after))))
     reads = reads_of(target, loop)
     if reads is None or not _is_known(target, loop.body, reads):
         return None
+    alone = [t for t in tests if len(axes_of(pure, t)) < 2]  # of one axis: others do not tell which lines are read
+    for tile in reads.tiles:
+        if not (tile.sure and alone == tests) and not lies_within(target, loop, tile, alone):
+            return None
     found = Tiled(target, chain, before, loop, after, reads, pure, {})
     if not found.needed(n for e in (loop.start, loop.bound) for n in names_in(e)) <= found.uniform.keys():
         return None
@@ -384,51 +387,6 @@ def _is_known(target: Target, body: Block, reads: Reads) -> bool:
         if not is_known(place):
             return False
     return True
-
-
-def _with_own_arrays(before: Block, loop: For, after: Block) -> tuple[Block, For]:
-    """Arrays declared before the loop of which each turn sets all elements first are its own."""
-    moved: list[Stmt] = []
-    for s in before:
-        others = names_mentioned((*(x for x in before if x is not s), *after))
-        if not isinstance(s, Declare) or s.init is not None or s.qualifiers or s.name in others:
-            continue
-        if _sets_first(loop.body, s):
-            moved.append(s)
-    left = tuple(s for s in before if not any(s is one for one in moved))
-    return left, replace(loop, body=(*moved, *loop.body)) if moved else loop
-
-
-def _sets_first(body: Iterable[Stmt], array: Declare) -> bool:
-    """Whether statements set all elements of an array of one extent before they do anything else with it."""
-    if len(array.dims) != 1 or not isinstance(array.dims[0], Literal):
-        return False
-    missing = {number(n) for n in range(int(array.dims[0].text))} if array.dims[0].text.isdigit() else set()
-    if not missing:
-        return False
-    todo = list(body)
-    while todo:
-        s = todo.pop(0)
-        if isinstance(s, Comment) or array.name not in names_mentioned((s,)):
-            continue
-        match s:
-            case Scope(inside):
-                todo = [*inside, *todo]
-            case Assign(Index(Name(name), at), "=", value) if name == array.name and name not in names_in(value):
-                missing.discard(at)
-            case For(start=Literal("0"), relation="<", bound=bound, step=Literal("1"), body=(inner,)) if (
-                bound == array.dims[0]
-                and isinstance(inner, Assign)
-                and inner.target == Index(Name(array.name), Name(s.var))
-                and inner.op == "="
-                and array.name not in names_in(inner.value)
-            ):
-                missing.clear()
-            case _:
-                return False
-        if not missing:
-            return True
-    return False
 
 
 def has_turns(tiled: Tiled) -> bool:

@@ -24,7 +24,8 @@ IDS = {axis: frozenset([f"threadIdx.{axis}", f"blockIdx.{axis}"]) for axis in "x
 class Tile:
     """A part of a buffer of which all threads of a row of the block (``axis`` y), or all of a column (x), touch the
     same elements in a turn. ``first``: the place of the first of these, without what the turn adds; ``step``: what the
-    loop's variable is multiplied with; ``width``: elements a turn; ``columns``: which of these each place is."""
+    loop's variable is multiplied with; ``width``: elements a turn; ``columns``: which of these each place is;
+    ``sure``: whether each turn touches all of them in any case."""
 
     of: SlicedBuffer
     axis: str
@@ -32,6 +33,7 @@ class Tile:
     step: Poly
     width: int
     columns: Mapping[Poly, Poly] = field(hash=False)
+    sure: bool = True
 
     @property
     def name(self) -> str:
@@ -81,9 +83,8 @@ class Reads:
 
 
 def reads_of(target: Target, loop: For) -> Reads | None:
-    """All that a loop reads of the buffers that the kernel is given; None where that is not read in tiles of both
-    axes: of places that data tells, of other memory that may be written, or where a thread may read what lies in no
-    buffer without the condition that it stands under."""
+    """All that a loop reads of the buffers that the kernel is given; None where that is not in tiles of both axes, at
+    places that data tells, or may be written."""
     found = list[Reads]()
     for param in target.kernel.params:
         if not param.is_pointer or not _reached(target, loop, param.name):
@@ -125,12 +126,12 @@ def _of_buffer(buffer: SlicedBuffer, loop: For) -> Reads | None:
             same += [(buffer, place.expr)] if place.at in sure and not rest.symbols else []
         else:
             span = place.span(rest)
-            if len(axes) > 1 or place.at not in sure or span is None or rest.depends_on(several):
+            if len(axes) > 1 or span is None or rest.depends_on(several):
                 return None
             groups.setdefault((first, step), []).append((*span, place.at, rest))
     if groups and buffer.cell[2] > 1 and buffer.declared.type not in LANES:
         return None  # elements that may not be made without their constructor
-    tiles = tuple(tile for key, spans in groups.items() for tile in _tiles(buffer, key, spans))
+    tiles = tuple(tile for key, spans in groups.items() for tile in _tiles(buffer, key, spans, sure))
     fit = all(t.width <= min(abs(t.step.value or MOST_WIDTH), MOST_WIDTH) for t in tiles)
     return Reads(tiles, tuple(steady), tuple(common), buffer.names) if fit else None
 
@@ -138,7 +139,7 @@ def _of_buffer(buffer: SlicedBuffer, loop: For) -> Reads | None:
 _Spanned = tuple[int, int, Poly, Poly]  # between which elements of a line a place lies, the place, and what it adds
 
 
-def _tiles(buffer: SlicedBuffer, key: tuple[Poly, Poly], places: list[_Spanned]) -> Iterator[Tile]:
+def _tiles(buffer: SlicedBuffer, key: tuple[Poly, Poly], places: list[_Spanned], sure: set[Poly]) -> Iterator[Tile]:
     """Tiles for places of the same lines: those that lie close together are in one."""
     first, step = key
     together: list[list[_Spanned]] = []
@@ -150,7 +151,8 @@ def _tiles(buffer: SlicedBuffer, key: tuple[Poly, Poly], places: list[_Spanned])
     for some in together:
         low, high = some[0][0], max(p[1] for p in some)
         columns = {at: rest - constant(low) for _, _, at, rest in some}
-        yield Tile(buffer, _axes(first)[0], first + constant(low), step, high - low + 1, columns)
+        axis, all_sure = _axes(first)[0], columns.keys() <= sure
+        yield Tile(buffer, axis, first + constant(low), step, high - low + 1, columns, all_sure)
 
 
 def _axes(first: Poly) -> list[str]:

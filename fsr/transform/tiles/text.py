@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 
 from fsr.analysis.effects import Unclear, element_type
+from fsr.analysis.local_arrays import in_local_memory
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.source.form import (
     Assign,
@@ -81,6 +82,7 @@ class TiledText:
         self.tiles = {id(t): self.name(f"{t.name}_tile") for t in found.reads.tiles}
         self.words = 0
         self.places: dict[str, Expr] = {}
+        self.indexed = {s.name for s in in_local_memory(found.target.kernel)}
         self.arrays = [self._array(s) for s in found.state]
         self.steady = {e: self._steady(e) for e in found.steady}
         self.common = {e: self.name(f"{b.param.name}_value") for e, b in found.common.items()}
@@ -117,6 +119,8 @@ class TiledText:
         """The array in a variable's place. Raises Unclear where it may not be one."""
         if {"volatile", "static"} & {*s.qualifiers, *s.type.split()} or "&" in s.type or "auto" in s.type.split():
             raise Unclear
+        if s.name in self.indexed:
+            raise Unclear  # by data: in local memory already, which several would be too many for
         own = self.found.of_one_axis(s)
         parts = [(a, n) for a, n in self.parts if a in own]
         extents = [number(self.shape.factors[a]) for a, _ in parts]
