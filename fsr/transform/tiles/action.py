@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from fsr.analysis.effects import Unclear
 from fsr.analysis.threads import AXES
 from fsr.records import Candidate, Launch, ScalarArgument
-from fsr.source.form import Param
+from fsr.source.form import Binary, Param
 from fsr.source.walk import Block
 from fsr.transform.details.shared_locals import room_of
 from fsr.transform.plan import along, rewritten
@@ -44,7 +44,8 @@ class TileThreads:
         for target in () if subject.keep_launch else targets(subject):
             plain = tiled(target)
             if plain is not None:
-                offered = (_offered(subject, target, plain, shape) for shape in _shapes())
+                length = target.timed(Binary("-", plain.loop.bound, plain.loop.start)) or _TURNS[0]
+                offered = (_offered(subject, target, plain, shape) for shape in _shapes(length))
                 yield from _best([m for m in offered if m is not None])
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
@@ -59,10 +60,12 @@ class TileThreads:
         return rewritten(target, move, kernel, launch=lambda one: _regrid(one, made.shape.factors, made.args))
 
 
-def _shapes() -> Iterator[Shape]:
+def _shapes(length: int) -> Iterator[Shape]:
+    """All that may be tried for a loop of so many turns."""
     for y, x in _FACTORS:
         for turns in _TURNS:
-            yield Shape({"x": x, "y": y}, turns)
+            if turns <= max(length, min(_TURNS)):
+                yield Shape({"x": x, "y": y}, turns)
 
 
 def _best(moves: Iterable[Move]) -> list[Move]:
