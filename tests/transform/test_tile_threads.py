@@ -21,7 +21,7 @@ WHOLE = """
 // nt = {min = 1, max = 64, timed = 64}
 // m = "32 * mt"
 // n = "32 * nt\""""
-LANES = {"float2": 2, "float4": 4}
+LANES = {"float2": 2, "float4": 4, "Complex": 2, "cuFloatComplex": 2}
 
 
 @dataclass(frozen=True)
@@ -124,6 +124,14 @@ BODIES: dict[str, dict[str, object]] = {
     "conditions": {"turn": "if (t % 3 == 1) continue; float x = A0; s += x > 0.0f ? x * B0 : 1.0f;"},
     "function": {"file": "__device__ float kernel(float x, float y) { float d = x - y; return d * d + 1.0f; }",
                  "turn": "s += kernel(A0, B0);"},
+    "four a turn": {"left": "i * 4 * k + t", "right": "j * 4 * k + t", "loop": "for (int t = 0; t < 4 * k; t += 4)",
+                    "turn": "s += A0 * B3 + A1 * B2 - A2 * B1 + A3 * B0;", "width": 4},
+    "records": {"file": "struct Complex { float re, im; };", "type": "Complex", "width": 2,
+                "turn": "Complex p = A0; s += p.re * B0.im - p.im * B0.re;"},
+    "complex numbers": {"file": "#include <cuComplex.h>", "type": "cuFloatComplex", "width": 2,
+                        "before": "cuFloatComplex s = make_cuFloatComplex(0.0f, 0.0f);",
+                        "turn": "s = cuCaddf(s, cuCmulf(A0, cuConjf(B0)));",
+                        "after": "c[i * n + j] = cuCrealf(s) + 2.0f * cuCimagf(s);"},
     "behind a half": {"before": "const int half = k / 2; float s = 0.0f;", "loop": "for (int t = half; t < k; ++t)",
                       "turn": "s += (A0 - w[t - half]) * B0 + half;"},
     "by macros": {"file": "#define SQUARE(v) ((v) * (v))\n#define AT(p, r, t) (p)[(r) * k + (t)]",
@@ -198,7 +206,8 @@ PLAIN = Case(turn="float x = A0, y = B0; s += x * y;")
         ("t < k", "t < k - i"),  # a loop that depends on the thread
         ("t < k", "t < (int)w[0]"),
         ("int t = 0", "int t = j & 1"),
-        ("++t", "t += 2"),
+        ("++t", "t *= 2"),
+        ("++t", "t += n"),
         ("s += x * y;", "s += x * y; if (s > 100.0f) break;"),
         ("s += x * y;", "if (x > y) t++; s += x * y;"),
         ("s += x * y;", "c[i * n + j] = s; s += x * y;"),  # writes in the loop

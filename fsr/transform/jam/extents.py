@@ -31,10 +31,15 @@ def guarded_along(target: Target, axis: str) -> bool:
     return most is not None and most <= INT_LIMIT - _SLACK
 
 
+def has_constructor(target: Target, type_: str) -> bool:
+    """Whether the file says how values of a type are made."""
+    return re.search(rf"\b{re.escape(bare(type_))}\s*\([^;{{}}()]*\)\s*[:{{=]", target.source) is not None
+
+
 def words_of(target: Target, s: Declare) -> int:
     """Registers of a variable of a thread. Raises Unclear where its type may not be had without a value."""
-    if re.search(rf"\b{re.escape(bare(s.type))}\s*\([^;{{}}()]*\)\s*[:{{=]", target.source):
-        raise Unclear  # a constructor
+    if has_constructor(target, s.type):
+        raise Unclear
     pointer = s.type.endswith(("*", "&"))
     words = max(1, (bytes_of(target, s.type.removeprefix("const ")) or (8 if pointer else 4)) // 4)
     for extent in s.dims:

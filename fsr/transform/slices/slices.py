@@ -16,7 +16,7 @@ from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.records_of_numbers import numbers_in
 from fsr.analysis.types import bare, is_integer, resolved
 from fsr.expressions import evaluate_int
-from fsr.hardware.c_types import LANES, dtype_bytes, element_bytes
+from fsr.hardware.c_types import LANES, ElementType, dtype_bytes, element_bytes
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.source.form import (
     Assign,
@@ -39,6 +39,7 @@ from fsr.source.form import (
 )
 from fsr.source.macros import macros, reached_by_macros
 from fsr.source.mapping import map_stmts, substitute
+from fsr.source.types import COMPLEX
 from fsr.source.walk import (
     BUILTINS,
     Block,
@@ -121,8 +122,8 @@ class SlicedBuffer(Places):
         """The type that is copied, its bytes, and how many of it an element is: that of its members for a struct. No
         bytes where they are not known."""
         type_, source = bare(self.param.type), self.target.source
-        if type_ in LANES:
-            number_, lanes = LANES[type_]
+        if self._vector is not None:
+            number_, lanes = self._vector
             return (number_.spelling, number_.bytes, 3) if lanes == 3 else (type_, number_.bytes * lanes, 1)
         argument = self.target.argument(self.param.name)
         if type_ in {name for kind, name in self.target.kernel.template_parameters if kind in ("typename", "class")}:
@@ -133,10 +134,16 @@ class SlicedBuffer(Places):
         return type_, element_bytes(resolved(type_, self.target.aliases)) or 0, 1
 
     @cached_property
+    def _vector(self) -> tuple[ElementType, int] | None:
+        """The number and how many of it, for a built-in vector or a complex number, by whatever name."""
+        type_ = resolved(self.param.type, self.target.aliases)
+        return LANES.get(COMPLEX.get(type_, type_))
+
+    @cached_property
     def count(self) -> str:
         """How many cells the buffer has, as a size expression."""
-        text, type_ = self.target.elements(self.param.name) or "0", bare(self.param.type)
-        lanes = LANES[type_][1] if type_ in LANES and self.cell[2] == 1 else 1
+        text = self.target.elements(self.param.name) or "0"
+        lanes = self._vector[1] if self._vector is not None and self.cell[2] == 1 else 1
         return text if lanes == 1 else f"({text}) // {lanes}"
 
     def timed(self, value: Poly) -> int | None:

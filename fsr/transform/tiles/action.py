@@ -44,7 +44,7 @@ class TileThreads:
         for target in () if subject.keep_launch else targets(subject):
             plain = tiled(target)
             if plain is not None:
-                length = target.timed(Binary("-", plain.loop.bound, plain.loop.start)) or _TURNS[0]
+                length = _turns(target, plain)
                 offered = (_offered(subject, target, plain, shape) for shape in _shapes(length))
                 yield from _best([m for m in offered if m is not None])
 
@@ -58,6 +58,12 @@ class TileThreads:
         assert made is not None
         kernel = replace(target.kernel, body=made.body, params=(*target.kernel.params, *made.params))
         return rewritten(target, move, kernel, launch=lambda one: _regrid(one, made.shape.factors, made.args))
+
+
+def _turns(target: Target, found: Tiled) -> int:
+    """Of the loop, as timed."""
+    length = target.timed(Binary("-", found.loop.bound, found.loop.start))
+    return _TURNS[0] if length is None else length // (target.poly(found.loop.step).value or 1)
 
 
 def _shapes(length: int) -> Iterator[Shape]:

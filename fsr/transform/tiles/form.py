@@ -58,9 +58,9 @@ from fsr.transform.target import Target
 from fsr.transform.tiles.harm import divides_wholes, does_harm
 from fsr.transform.tiles.limits import lies_within
 from fsr.transform.tiles.own_arrays import with_own_arrays
-from fsr.transform.tiles.reads import IDS, Reads, reads_of
+from fsr.transform.tiles.reads import IDS, MOST_WIDTH, Reads, reads_of
 
-_SLACK = 64  # turns beyond a loop's bound that its variable may reach
+_SLACK = 1024  # beyond a loop's bound, what its variable may reach
 _FOR_EFFECT = frozenset(["printf", "assert"])
 
 
@@ -316,10 +316,14 @@ def _flags(pure: Mapping[str, Declare]) -> dict[str, Expr]:
 
 
 def _is_counted(target: Target, pure: Mapping[str, Declare], loop: For) -> bool:
-    """Whether a loop counts up by one to the same end in all threads of the blocks along x and y."""
+    """Whether a loop counts up to the same end in all threads of the blocks along x and y."""
     if loop.type is None or not is_integer(loop.type) or loop.relation not in ("<", "<="):
         return False
-    if target.poly(loop.step).value != 1 or loop.var in names_assigned(loop.body) or breaks(loop.body):
+    if (
+        not 1 <= (target.poly(loop.step).value or 0) <= MOST_WIDTH
+        or loop.var in names_assigned(loop.body)
+        or breaks(loop.body)
+    ):
         return False
     if not all(_is_pure(target, pure, e) and is_uniform(pure, e) for e in (loop.start, loop.bound)):
         return False

@@ -9,10 +9,10 @@ from functools import reduce
 
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.types import is_integer
-from fsr.hardware.c_types import LANES
 from fsr.source.form import Binary, Expr, For, If, Jump, Scope, Ternary, While
 from fsr.source.walk import Block, exprs_of, jumps, names_mentioned, subexprs, walk_stmts
 from fsr.transform.details.places import Place
+from fsr.transform.jam.extents import has_constructor
 from fsr.transform.slices.slices import SlicedBuffer
 from fsr.transform.target import Target
 
@@ -129,10 +129,11 @@ def _of_buffer(buffer: SlicedBuffer, loop: For) -> Reads | None:
             if len(axes) > 1 or span is None or rest.depends_on(several):
                 return None
             groups.setdefault((first, step), []).append((*span, place.at, rest))
-    if groups and buffer.cell[2] > 1 and buffer.declared.type not in LANES:
-        return None  # elements that may not be made without their constructor
+    if groups and buffer.cell[2] > 1 and has_constructor(buffer.target, buffer.declared.type):
+        return None
     tiles = tuple(tile for key, spans in groups.items() for tile in _tiles(buffer, key, spans, sure))
-    fit = all(t.width <= min(abs(t.step.value or MOST_WIDTH), MOST_WIDTH) for t in tiles)
+    each = buffer.poly(loop.step).value or 1
+    fit = all(t.width <= min(abs(t.step.value or MOST_WIDTH) * each, MOST_WIDTH) for t in tiles)
     return Reads(tiles, tuple(steady), tuple(common), buffer.names) if fit else None
 
 

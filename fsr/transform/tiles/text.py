@@ -80,6 +80,7 @@ class TiledText:
         self.some, self.thread, self.turns, self.step = map(self.name, ("some", "thread", "turns", "step"))
         self.first = self.name(f"{found.loop.var}_first")
         self.tiles = {id(t): self.name(f"{t.name}_tile") for t in found.reads.tiles}
+        self.each = found.target.poly(found.loop.step).value or 1
         self.words = 0
         self.places: dict[str, Expr] = {}
         self.indexed = {s.name for s in in_local_memory(found.target.kernel)}
@@ -207,12 +208,13 @@ class TiledText:
     # ------------------------------------------------------------ the loop
 
     def _loop(self) -> For:
-        found, loop, turns = self.found, self.found.loop, number(self.shape.turns)
+        found, loop, turns = self.found, self.found.loop, number(self.shape.turns * self.each)
         left: Expr = Binary("-", Cast(WIDE, loop.bound), Name(self.first))
-        left = Binary("+", left, number(1)) if loop.relation == "<=" else left
+        left = plus(left, number(self.each - 1 + (loop.relation == "<=")))
+        left = left if self.each == 1 else Binary("/", left, number(self.each))
         count = Cast("int", Call(Name("min"), (Literal(f"{self.shape.turns}LL"), left)))
         body = self._turn()
-        now = Declare(f"const {loop.type}", loop.var, Binary("+", Name(self.first), Name(self.step)))
+        now = Declare(f"const {loop.type}", loop.var, plus(Name(self.first), _times(Name(self.step), self.each)))
         common = tuple(
             Declare(f"const {element_type(b.param.type)}", self.common[e], e) for e, b in found.common.items()
         )
@@ -332,7 +334,7 @@ class TiledText:
             first = first.without(ids[0]).without(ids[1]) + each * symbol("{line}")
         e = expression_of(first + tile.step * symbol("{turn}"), wide)
         number_of_line = plus(_times(Member(Name("blockIdx"), axis), extent * factor), line)
-        turn = plus(Name(self.first), step)
+        turn = plus(Name(self.first), _times(step, self.each))
         told = {"(line)": number_of_line, "(turn)": turn}
         (kept,) = self._of_line((ExprStmt(plus(e, column)),), axis, line)
         assert isinstance(kept, ExprStmt)
