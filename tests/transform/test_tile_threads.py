@@ -245,6 +245,54 @@ def test_no_move_where_lines_are_not_shared_or_threads_cooperate(old: str, new: 
     assert list(Inlining(TileThreads()).moves(subject_from(text))) == []
 
 
+def changed(made: Case, subject_from, ending: str) -> tuple[str, object]:
+    subject, action = subject_from(made.text()), TileThreads()
+    (move,) = [m for m in action.moves(subject) if m.name.endswith(ending)]
+    candidate = action.apply(subject, move)
+    return candidate.source, candidate.plan.launches[0]
+
+
+def test_lines_of_a_thread_are_neighbours_in_tiles(subject_from) -> None:
+    text, launch = changed(PLAIN, subject_from, "[y=4,x=4,turns=16]")
+    assert "__shared__ __align__(16) float a_tile[16][64 + 4];" in text
+    assert "float s[4][4] = {};" in text
+    assert "float x = a_tile[step][threadIdx.y * 4 + u];" in text
+    assert "float y = b_tile[step][threadIdx.x * 4 + v];" in text
+    assert launch.grid == ("ceil_div(ceil_div(n, 16), 4)", "ceil_div(ceil_div(m, 16), 4)", "1")
+    turn = text[text.index("for (int step") :]
+    assert "if (" not in turn[: turn.index("__syncthreads")]  # what a thread that is not there adds up harms nobody
+
+
+def test_what_may_do_harm_is_under_the_tests(subject_from) -> None:
+    text, _ = changed(case("remainder", "as it is"), subject_from, "[y=4,x=4,turns=16]")
+    turn = text[text.index("for (int step") :]
+    assert "if (i < m && j < n)" in turn[: turn.index("__syncthreads")]
+
+
+def test_threads_beyond_the_grid_are_told_by_the_number_of_blocks(subject_from) -> None:
+    text, launch = changed(case("product", "whole blocks"), subject_from, "[y=4,x=4,turns=16]")
+    assert "blockIdx.x * 4 + v < blocks_x" in text
+    assert [a.value for a in launch.args[-2:]] == ["ceil_div((32 * nt), 16)", "ceil_div((32 * mt), 16)"]
+
+
+def test_a_weight_that_all_read_is_read_once_a_turn(subject_from) -> None:
+    text, _ = changed(case("weighted", "as it is"), subject_from, "[y=4,x=4,turns=16]")
+    assert "const float w_value = w[m + n + t];" in text
+    text, _ = changed(case("means", "as it is"), subject_from, "[y=4,x=4,turns=16]")
+    assert "float w_value[4] = {};" in text  # of a row: its columns have it in common
+
+
+def test_few_blocks_promise_less(subject_from) -> None:
+    def best(text: str) -> dict[tuple[object, object], float]:
+        return {(m.param("y"), m.param("x")): m.gain for m in TileThreads().moves(subject_from(text))}
+
+    many, few = best(PLAIN.text()), best(PLAIN.text().replace("timed = 2048", "timed = 256"))
+    assert max(many.values()) > 2.0 > 1.1 > few[4, 4]
+    assert few[4, 4] < few[2, 2]
+    wary = best(case("remainder", "as it is").text())
+    assert max(wary.values()) < max(many.values())
+
+
 def test_no_move_where_operands_may_be_what_is_written(subject_from) -> None:
     aliased = PLAIN.text().replace("// [sizes]", '// aliasing = [["b", "c"]]\n// [sizes]')
     assert list(TileThreads().moves(subject_from(aliased))) == []
