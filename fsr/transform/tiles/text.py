@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -45,6 +45,7 @@ from fsr.transform.tiles.form import Tiled
 from fsr.transform.tiles.reads import Tile
 
 _PAD = 16  # bytes between the steps of a tile: neighbours in a column are at other banks, and lines stay aligned
+_SECTOR = 32  # bytes of memory that are fetched at once
 _ZERO = OpaqueExpr("{}")
 _THERE, _LINE = Literal("{there}"), Literal("{line}")  # an element's place, and a line's number, until they are told
 
@@ -67,6 +68,15 @@ def lines(block: tuple[int, int, int], tile: Tile, shape: Shape) -> int:
 def shared_bytes(block: tuple[int, int, int], tile: Tile, shape: Shape) -> int:
     """Of a tile."""
     return shape.turns * tile.width * (lines(block, tile, shape) * tile.bytes + max(_PAD, tile.bytes))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of a tile: its ``number`` in the block, whose ``thread`` it is, and of which ``part`` of that."""
+
+    number: Expr
+    thread: Expr
+    part: Expr
 
 
 class TiledText:
@@ -268,30 +278,18 @@ class TiledText:
         return Index(Index(row, column) if tile.width > 1 else row, slot)
 
     def _load(self, tile: Tile) -> Iterator[Stmt]:
-        """All threads of the block load a tile, neighbours what is next to one another in memory."""
-        count, turns, width = lines(self.block, tile, self.shape), self.shape.turns, tile.width
-        total, threads = count * turns * width, self.block[0] * self.block[1]
-        at, line, step, column = map(self._local, ("at", "line", "step", "column"))
-        order = [(column, width), (step, turns), (line, count)]
-        if not self._along_line(tile):
-            order = [(column, width), (line, count), (step, turns)]
-        left: Expr = Name(at)
-        declared: list[Stmt] = []
-        for n, (name, extent) in enumerate(order):
-            value = left if n == 2 else _remainder(left, extent)
-            if extent > 1:
-                declared.append(Declare("const int", name, value))
-            left = _quotient(left, extent)
-        names = {n: Name(n) if extent > 1 else number(0) for n, extent in order}
+        """All threads of the block load a tile: neighbours are within a sector of memory, and at different banks."""
+        total = lines(self.block, tile, self.shape) * self.shape.turns * tile.width
+        threads, at = self.block[0] * self.block[1], self._local("at")
+        declared, line, slot = self._dealt(tile, Name(at))
+        step, column = (Name(n) if n in {s.name for s in declared} else number(0) for n in self._step_column())
         element = self._local("element")
-        guard = Binary("<", names[step], Name(self.turns))
-        inner: Block = (If(guard, (Assign(Name(element), "=", _THERE),)),)
+        inner: Block = (If(Binary("<", step, Name(self.turns)), (Assign(Name(element), "=", _THERE),)),)
         inner = self._guarded(inner, lambda t: self.found.axes_of(t) <= {tile.axis})
-        inner = _merged(self._of_line(inner, tile.axis, names[line]))
-        place = Index(Name(tile.name), self._place(tile, names[line], names[step], names[column]))
+        inner = _merged(self._of_line(inner, tile.axis, line))
+        place = Index(Name(tile.name), self._place(tile, line, step, column))
         inner = rewrite(inner, lambda e: place if e == _THERE else None)
-        slot = self._line_slot(tile, names[line])
-        store = Assign(self._element(tile, names[step], names[column], slot), "=", Name(element))
+        store = Assign(self._element(tile, step, column, slot), "=", Name(element))
         body = (*declared, Declare(tile.type, element, _ZERO), *inner, store)
         if total % threads:
             yield For("int", at, Name(self.thread), "<", number(total), number(threads), body, ("#pragma unroll 4",))
@@ -301,16 +299,35 @@ class TiledText:
         unroll = UNROLL if total // threads <= 8 else ("#pragma unroll 4",)
         yield For("int", turn, number(0), "<", number(total // threads), number(1), (first, *body), unroll)
 
+    def _step_column(self) -> tuple[str, str]:
+        return self._local("step"), self._local("column")
+
+    def _dealt(self, tile: Tile, at: Expr) -> tuple[list[Declare], _Line, Expr]:
+        """Which element has a number: declarations of its turn, which of the turn's it is, and its line; the line, and
+        its place in the tile. Those of a sector of memory come first, then lines that are neighbours in the tile."""
+        extent, factor = self.block["xy".index(tile.axis)], self.shape.factors[tile.axis]
+        turns, run = self.shape.turns, max(_SECTOR // (tile.bytes * tile.width), 1)
+        step, column = self._step_column()
+        slot, line, thread = map(self._local, ("slot", "line", "lane"))
+        if self._along_line(tile):
+            near = min(run, turns)
+            of_column, low, of_slot, high = _digits(at, (tile.width, near, extent * factor, turns // near))
+            found = [(column, of_column), (step, plus(_times(high, near), low)), (slot, of_slot)]
+            part, own = _remainder(Name(slot), factor), _quotient(Name(slot), factor)
+            place: Expr = Name(slot)
+        else:
+            near = run if extent % run == 0 else extent
+            of_column, low, part, high, of_step = _digits(at, (tile.width, near, factor, extent // near, turns))
+            found = [(column, of_column), (step, of_step), (thread, plus(_times(high, near), low))]
+            own = Name(thread) if extent > 1 else number(0)
+            place = plus(_times(own, factor), part)
+        found.append((line, plus(_times(part, extent), own)))
+        declared = [Declare("const int", n, e) for n, e in found if integer(e) != 0]
+        return declared, _Line(Name(line), own, part), place
+
     def _local(self, wanted: str) -> str:
         """A name in the loads, where there is none but those of the kernel."""
         return fresh(wanted, self._names - {self.step} if wanted == "step" else self._names)
-
-    def _line_slot(self, tile: Tile, line: Expr) -> Expr:
-        """Where a line is in a tile: those of a thread are neighbours."""
-        extent, factor = self.block["xy".index(tile.axis)], self.shape.factors[tile.axis]
-        if extent == 1 or factor == 1:
-            return line
-        return plus(times(_remainder(line, extent), number(factor)), _quotient(line, extent))
 
     def _along_line(self, tile: Tile) -> bool:
         """Whether what is next in memory belongs to the next turn, not to the next line."""
@@ -321,7 +338,7 @@ class TiledText:
         text = self.target.poly_text(value)
         return value.value if text is None else largest_timed(self.target.contract, text)
 
-    def _place(self, tile: Tile, line: Expr, step: Expr, column: Expr) -> Expr:
+    def _place(self, tile: Tile, line: _Line, step: Expr, column: Expr) -> Expr:
         """The place of an element in the buffer."""
         axis = tile.axis
         extent, factor = self.block["xy".index(axis)], self.shape.factors[axis]
@@ -333,7 +350,7 @@ class TiledText:
             each = block if extent == 1 else thread
             first = first.without(ids[0]).without(ids[1]) + each * symbol("{line}")
         e = expression_of(first + tile.step * symbol("{turn}"), wide)
-        number_of_line = plus(_times(Member(Name("blockIdx"), axis), extent * factor), line)
+        number_of_line = plus(_times(Member(Name("blockIdx"), axis), extent * factor), line.number)
         turn = plus(Name(self.first), _times(step, self.each))
         told = {"(line)": number_of_line, "(turn)": turn}
         (kept,) = self._of_line((ExprStmt(plus(e, column)),), axis, line)
@@ -349,11 +366,11 @@ class TiledText:
         return few and all(n.isidentifier() or "Idx." in n for symbols, _ in terms for n in symbols) and all(
             self.target.at_least(Name(n), 0) for n in names)  # fmt: skip
 
-    def _of_line(self, stmts: Block, axis: str, line: Expr) -> Block:
+    def _of_line(self, stmts: Block, axis: str, line: _Line) -> Block:
         """Statements of the thread of a line."""
         extent, factor = self.block["xy".index(axis)], self.shape.factors[axis]
         block, thread = Member(Name("blockIdx"), axis), Member(Name("threadIdx"), axis)
-        whole = plus(_times(block, extent * factor), line)
+        whole = plus(_times(block, extent * factor), line.number)
         widths = {Member(Name("blockDim"), axis), number(extent)}
 
         def change(e: Expr) -> Expr:
@@ -364,10 +381,7 @@ class TiledText:
             return e
 
         marked = map_exprs(stmts, change)
-        told = {
-            ("threadIdx", axis): _remainder(line, extent) if extent > 1 else number(0),
-            ("blockIdx", axis): plus(_times(block, factor), _quotient(line, extent)),
-        }
+        told = {("threadIdx", axis): line.thread, ("blockIdx", axis): plus(_times(block, factor), line.part)}
         marked = with_ids(marked, told)
         return rewrite(marked, lambda e: whole if e == _LINE else None)
 
@@ -378,6 +392,16 @@ def _number(value: int) -> Poly:
 
 def _times(e: Expr, factor: int) -> Expr:
     return number(0) if integer(e) == 0 else times(e, number(factor))
+
+
+def _digits(value: Expr, extents: Sequence[int]) -> Iterator[Expr]:
+    """A number in digits that go up to these extents, the first one counting by one."""
+    below = 1
+    for n, extent in enumerate(extents):
+        left = _quotient(value, below)
+        last = all(e == 1 for e in extents[n + 1 :])
+        yield number(0) if extent == 1 else left if last else _remainder(left, extent)
+        below *= extent
 
 
 def _remainder(e: Expr, extent: int) -> Expr:
