@@ -79,11 +79,22 @@ def _deep_denormals(draw: Draw, limits: FloatLimits) -> Draw:
     return replace(draw, kind=Kind.UNIFORM, a=2.0 * most, b=-most, row=0)
 
 
+def _faint(draw: Draw, limits: FloatLimits) -> Draw:
+    """Normal values so small that squares, or products of four, are none, and with them a length or a direction."""
+    return _normal(limits.tiny ** (0.4 + 0.15 * _share(draw, 7)))(draw, limits)
+
+
 def _near_overflow(draw: Draw, limits: FloatLimits) -> Draw:
     # Plain sums of all elements stay finite, so that overflow does not depend on the order of summing;
     # products overflow far beyond the edge, whatever the order.
     largest = max(limits.largest / (4.0 * max(min(draw.count, BLOCK), 1)), 1.0)
     return replace(draw, kind=Kind.UNIFORM, a=2.0 * largest, b=-largest, row=0)
+
+
+def _whole_numbers(draw: Draw, limits: FloatLimits) -> Draw:
+    """As large as there are, but for halves, of which a row's sum would overflow in some orders."""
+    most = max(limits.largest / (4.0 * max(min(draw.count, BLOCK), 1)), 16.0)
+    return replace(draw, kind=Kind.GRID, a=1.0, c=min(2.0 / limits.eps, most), row=0)
 
 
 def _spike(draw: Draw, limits: FloatLimits) -> Draw:
@@ -154,13 +165,14 @@ FLOAT: dict[str, FloatFamily] = {
         draw, kind=Kind.UNIFORM, a=2.0 * limits.tiny, b=-limits.tiny, row=0
     ),
     "deep denormals": _deep_denormals,
+    "faint": _faint,
     "near-overflow": _near_overflow,
     SPIKE: _spike,
     "cancelling": _cancelling,
     "signed zeros": _choice(0.0, -0.0, 1.0, -0.0, -1.0, 0.0, 0.5),
     "only zeros": _choice(-0.0, 0.0, -0.0),
     "ties": lambda draw, limits: replace(draw, kind=Kind.GRID, a=0.5, c=1024.0, row=0),
-    "whole numbers": lambda draw, limits: replace(draw, kind=Kind.GRID, a=1.0, c=2.0 / limits.eps, row=0),
+    "whole numbers": _whole_numbers,
     "exponents": _exponents,
     "far rows": _far_rows,
     "uniform rows": _uniform_rows,

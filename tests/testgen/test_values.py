@@ -75,6 +75,20 @@ def test_families_look_like_their_names() -> None:
     assert spiked[-2] < 10
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_faint_values_are_normal_and_their_squares_or_fourth_powers_are_not(dtype):
+    info = np.finfo(dtype)
+    values = np.abs(drawn(x(dtype), 2000, "faint").astype(np.float64))
+    assert float(info.tiny) <= np.median(values) < 0.2 * float(info.tiny) ** 0.2
+    assert np.median(values) ** 4 < 2.0 * float(info.tiny)
+
+
+def test_whole_numbers_of_halves_have_sums_in_any_order():
+    assert np.abs(drawn(x("float16"), 1000, "whole numbers").astype(np.float64)).sum() < 65504.0
+    assert np.abs(drawn(x(), 1000, "whole numbers")).max() > 1e6
+
+
+
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
 def test_numbers_stand_at_the_ends_of_their_type(dtype: str) -> None:
     limits = np.iinfo(dtype)
