@@ -31,7 +31,10 @@ def _mismatch(known: Mapping[str, Any]) -> str:
     place = f"{known['argument']}[{', '.join(map(str, known['index']))}]" if known["index"] else known["argument"]
     share = f"{known['wrong']} of {known['of']} elements"
     if known["kind"] == "unwritten":
-        return f"{place} was never written, or from outside a buffer, expected {_number(known['expected'])} ({share})"
+        # By what it holds, which a small type may hold by chance.
+        held = "" if isinstance(known["got"], str) else f" (it is {_number(known['got'])})"
+        never = f"{place} was never written, or from outside a buffer{held}"
+        return f"{never}, expected {_number(known['expected'])} ({share})"
     off = ""
     if known["kind"] == "value" and known["bound"] != 0 and not isinstance(known["worst_error"], str):
         off = f"off by {known['worst_error']:.3g}, allowed {_number(known['bound'], 3)}; "
