@@ -88,7 +88,6 @@ def test_whole_numbers_of_halves_have_sums_in_any_order():
     assert np.abs(drawn(x(), 1000, "whole numbers")).max() > 1e6
 
 
-
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
 def test_numbers_stand_at_the_ends_of_their_type(dtype: str) -> None:
     limits = np.iinfo(dtype)
