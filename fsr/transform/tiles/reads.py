@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 
-from fsr.analysis.polynomial import Poly, constant
+from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.types import is_integer
 from fsr.source.form import Binary, Expr, For, If, Jump, Scope, Ternary, While
 from fsr.source.walk import Block, exprs_of, jumps, names_mentioned, subexprs, walk_stmts
@@ -177,7 +177,7 @@ def _parts(buffer: SlicedBuffer, place: Place, var: str) -> tuple[Poly, Poly, Po
             rest = rest + term
         elif within or not term.names() <= steady | IDS["x"] | IDS["y"]:
             return None
-        elif any(s[0] == "{" and term.depends_on(["threadIdx", "blockIdx"]) for s in term.symbols):
+        elif any(s[0] == "{" and symbol(s).depends_on(["threadIdx", "blockIdx"]) for s in term.symbols):
             return None  # text in which ids would have to be told
         else:
             first = first + term
