@@ -38,7 +38,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     top.only(TOP_KEYS)
     main, signatures = _signatures(top, file, entry)
     sizes = _sizes(top)
-    derived_sizes(raw)  # what is wrong with one is told where it stands
+    named = derived_sizes(raw)
     params = {p.name for one in signatures.values() for p in one.params}
     symbols = symbols_of(file, list(signatures), told_variables(top.table("args"), params))
     args = (
@@ -57,6 +57,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
         aliasing=_aliasing(top, args),
         origin=raw.origin,
         inputs=None if (made := _function(top, "inputs", file)) is None else Inputs(made, str(_folder(file))),
+        named=tuple(named.items()),
     )
 
 

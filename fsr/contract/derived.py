@@ -23,7 +23,7 @@ def written_out(raw: RawContract, text: str) -> str:
     stated = raw.data.get("sizes")
     if not isinstance(stated, Mapping) or not any(map(is_derived, stated.values())):
         return text
-    return _substituted(text, derived_sizes(raw))
+    return substituted(text, derived_sizes(raw))
 
 
 def derived_sizes(raw: RawContract) -> Mapping[str, str]:
@@ -50,9 +50,10 @@ def derived_sizes(raw: RawContract) -> Mapping[str, str]:
                 where=raw.where("sizes", name), fix="name those, or give what is missing a range of its own",
             )  # fmt: skip
         for name in ready:
-            found[name] = f"({_substituted(left.pop(name), found)})"
+            found[name] = f"({substituted(left.pop(name), found)})"
     return found
 
 
-def _substituted(text: str, known: Mapping[str, str]) -> str:
+def substituted(text: str, known: Mapping[str, str]) -> str:
+    """An expression with other expressions for names."""
     return _NAME.sub(lambda match: known.get(match[0], match[0]), text)

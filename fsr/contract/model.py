@@ -174,7 +174,7 @@ class Contract:
     ``reference``: None for the kernel itself, or "module.py:function" beside the file. ``include_dirs``: where includes
     of the file are searched, from its folder; macros that it is compiled under are flags of the plan. ``structures``:
     the launched kernels that take structures by value. ``inputs``: what makes some of the inputs; None where all are
-    drawn by what is said of each.
+    drawn by what is said of each. ``named``: names for expressions of sizes, as candidates' launches may have them.
     """
 
     entry: str
@@ -188,6 +188,7 @@ class Contract:
     include_dirs: tuple[str, ...] = ()
     structures: tuple[FlatKernel, ...] = ()
     inputs: Inputs | None = None
+    named: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     @property
     def defines(self) -> tuple[str, ...]:

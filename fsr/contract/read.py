@@ -139,7 +139,7 @@ def _block(path: Path, text: str) -> tuple[str, int] | None:
         )  # fmt: skip
     inside = lines[found[0] + 1 : found[1] - 1]
     for offset, line in enumerate(inside):
-        if not _COMMENT.match(line):
+        if line.strip() and not _COMMENT.match(line):
             raise ContractError(
                 f"the line {line.strip()[:40]!r} inside the contract block is no comment",
                 expected="every line to begin with //", where=f"{path}:{found[0] + 2 + offset}",

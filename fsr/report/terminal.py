@@ -245,7 +245,7 @@ def _reached_text(result: Mapping[str, Any]) -> str:
     if result["timed_sizes"]:
         timed = "timed sizes included"
     elif result.get("timed_blocks"):
-        timed = "of the timed sizes some blocks, in which a whole launch takes too long here"
+        timed = "at the timed sizes some blocks: a whole launch takes too long on this device"
     return f"at {sizes} ({timed})"
 
 

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from fsr.contract.derived import substituted
 from fsr.contract.model import Contract
 from fsr.contract.validate import validate
 from fsr.errors import ContractError, SourceError, UsageError
@@ -59,7 +60,10 @@ def read_candidate(path: Path, contract: Contract) -> Candidate:
 
 def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
     """The same of a text; ``where``: what an error calls it."""
-    notes = notes_of(text)
+    notes, named = notes_of(text), dict(contract.named)
+    for key in ("grid", "block", "shared", "repeat"):
+        if key in notes:
+            notes = {**notes, key: [substituted(value, named) for value in notes[key]]}
     base = contract.plan.launches[0]
     try:
         scratch = tuple(_scratch(text) for text in notes.get("scratch", []))

@@ -393,6 +393,25 @@ def test_marks_of_the_block():
     assert caught.value.where == "k.cu:2"
 
 
+def test_blank_lines_of_a_block_say_nothing():
+    block = """// /// fsr
+
+// [sizes]
+// n = {min = 1, max = 9}
+
+// side = "2 * n + 1"
+// [args]
+// x = {role = "out", shape = ["n"]}
+// [launch]
+// grid = "side"
+// block = 32
+// ///
+"""
+    contract = load_contract(KernelFile.from_text(block + "__global__ void k(float *x, int n) { x[0] = n; }", "k.cu"))
+    assert contract.named == (("side", "(2 * n + 1)"),)
+    assert contract.plan.launches[0].grid[0] == "(2 * n + 1)"
+
+
 def test_crlf_blocks_are_read():
     file = block(GOOD)
     assert load_contract(KernelFile.from_text(file.text.replace("\n", "\r\n"))).entry == "k"

@@ -146,7 +146,7 @@ def test_the_summary_of_a_check():
     sizes = {"status": "passed", "sizes": {"n": [1, 1000000], "k": [4, 4]}, "timed_sizes": True}
     assert check_summary(failed | sizes) == "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4 (timed sizes included)"
     assert "(timed sizes not among them)" in check_summary(failed | sizes | {"timed_sizes": False})
-    assert "of the timed sizes some blocks" in check_summary(
+    assert "at the timed sizes some blocks: a whole launch takes too long" in check_summary(
         failed | sizes | {"timed_sizes": False, "timed_blocks": True}
     )
     assert check_summary(failed | sizes | {"sizes": {}}) == "passed: 7 of 40 cases, every stage"

@@ -44,6 +44,14 @@ def test_a_changed_launch_with_scratch_and_flags(tmp_path: Path) -> None:
     )
 
 
+def test_a_grid_may_name_sizes_that_others_tell(tmp_path: Path) -> None:
+    contract = replace(CONTRACT, named=(("side", "(2 * n + 1)"),))
+    path = written(tmp_path, "grid: ceil_div(side, 8) side 1", "block: 8", "shared: 4 * side")
+    (launch,) = read_candidate(path, contract).plan.launches
+    assert launch.grid == ("ceil_div((2 * n + 1), 8)", "(2 * n + 1)", "1")
+    assert launch.shared_bytes == "4 * (2 * n + 1)"
+
+
 def test_a_plan_of_two_launches(tmp_path: Path) -> None:
     path = written(
         tmp_path,
