@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -16,6 +17,8 @@ from fsr.backends.protocol import Array, Buffer, DeviceFault, constant_fault
 from fsr.emulator.elf import find_variable
 from fsr.errors import HarnessError
 from fsr.records import ConcreteLaunch, Fault, FaultKind, Image
+
+_BEHIND_SHARED = 1 << 24  # bytes: as far as an index too large by the size of an element, and of a block, leads
 
 
 class LoadedImage:
@@ -84,6 +87,22 @@ class Memory(Protocol):
 
     def close(self, *, unmapped: bool = False) -> None:
         """Free the memory here. ``unmapped``: the child has it no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WithShared:
+    """Tells addresses of buffers in words, and those far behind dynamic shared memory, of ``count`` bytes."""
+
+    arena: Memory
+    start: int
+    count: int
+
+    def locate(self, address: int, bases: Sequence[int]) -> str:
+        """An address in words."""
+        byte = address - self.start
+        if self.start and self.count and self.count <= byte < self.count + _BEHIND_SHARED:
+            return f"byte {byte} of dynamic shared memory, of which the launch has {self.count}"
+        return self.arena.locate(address, bases)
 
 
 class HostPrepared:
@@ -163,8 +182,11 @@ class HostPrepared:
         answer = self.device.ask(request, (), timeout_s, names)
         if "fault" in answer:
             record = answer.get("record") or self.device.last_fault()
-            entry = self.launches[answer["done"]].entry if "done" in answer else names
-            raise DeviceFault(describe(record, entry, self.loaded.lines, self.arena, self.bases))
+            launch = self.launches[answer.get("done", 0)]
+            entry = launch.entry if "done" in answer else names
+            alone = "done" in answer or len(self.launches) == 1
+            known = _WithShared(self.arena, self.loaded.dynamic, launch.shared_bytes if alone else 0)
+            raise DeviceFault(describe(record, entry, self.loaded.lines, known, self.bases))
 
     def read(self) -> dict[str, Array]:
         """As Prepared.read."""

@@ -188,6 +188,15 @@ def test_an_access_far_outside_names_buffer_line_and_thread(run, write, word):
     assert "thread 1" in fault.detail
 
 
+def test_an_access_far_behind_shared_memory_says_so(run):
+    source = """
+    extern __shared__ float s[];
+    __global__ void k(float *io_y) { s[threadIdx.x * 1500] = 1.0f; io_y[threadIdx.x] = s[threadIdx.x * 1500]; }
+    """
+    fault = fault_of(run, source, "k", 1, 8, shared=256, io_y=np.zeros(8, "f4"))
+    assert "write to byte 6000 of dynamic shared memory, of which the launch has 256 " in fault.detail
+
+
 def test_the_device_goes_on_after_a_crash(host, run):
     source = "__global__ void k(int* p) { ((volatile int*)0)[threadIdx.x] = 1; }"
     assert fault_of(run, source, "k", 1, 1, io_p=np.zeros(1, "i4")).kind == "out-of-bounds"
