@@ -26,7 +26,7 @@ from fsr.source.walk import (
     subexprs,
     walk_exprs,
 )
-from fsr.transform.slices.slices import SlicedBuffer
+from fsr.transform.slices.slices import OfBuffer, SlicedBuffer
 from fsr.transform.target import Target
 
 _WIDEST = 8  # elements a turn
@@ -35,12 +35,11 @@ _APART = 32  # bytes from lane to lane from which on each touches a sector of it
 
 
 @dataclass(frozen=True)
-class RowTile:
+class RowTile(OfBuffer):
     """A buffer of which a loop's turn touches the next elements of the thread's row. ``first``: the place of the first
     turn's first; ``way``: 1 where places go up, -1 where they go down; ``width``: elements a turn; ``origin``: what
     the place of a turn's first element is without the loop's variable; ``factor``: what that is multiplied with."""
 
-    of: SlicedBuffer
     first: Poly
     way: int
     width: int
@@ -48,21 +47,6 @@ class RowTile:
     factor: Poly
     read: bool
     written: bool
-
-    @property
-    def name(self) -> str:
-        """The buffer's."""
-        return self.of.param.name
-
-    @property
-    def type(self) -> str:
-        """The elements'."""
-        return self.of.declared.type
-
-    @property
-    def bytes(self) -> int:
-        """Of an element."""
-        return self.of.cell[1] * self.of.cell[2]
 
     def column(self, at: Poly, var: str) -> int:
         """Which of a turn's elements a place is."""

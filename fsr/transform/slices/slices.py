@@ -333,6 +333,28 @@ def _of_names(s: Stmt) -> Stmt:
     return ExprStmt(s.value) if isinstance(s, Assign) and not isinstance(s.target, Name) else s
 
 
+@dataclass(frozen=True)
+class OfBuffer:
+    """What holds elements of a buffer for a while: a tile in shared memory."""
+
+    of: SlicedBuffer
+
+    @property
+    def name(self) -> str:
+        """The buffer's."""
+        return self.of.param.name
+
+    @property
+    def type(self) -> str:
+        """The elements'."""
+        return self.of.declared.type
+
+    @property
+    def bytes(self) -> int:
+        """Of an element."""
+        return self.of.cell[1] * self.of.cell[2]
+
+
 _IDS = ("threadIdx", "blockIdx", "gridDim")
 
 

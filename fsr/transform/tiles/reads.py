@@ -13,7 +13,7 @@ from fsr.source.form import Binary, Expr, For, If, Jump, Scope, Ternary, While
 from fsr.source.walk import Block, exprs_of, jumps, names_mentioned, subexprs, walk_stmts
 from fsr.transform.details.places import Place
 from fsr.transform.jam.extents import has_constructor
-from fsr.transform.slices.slices import SlicedBuffer
+from fsr.transform.slices.slices import OfBuffer, SlicedBuffer
 from fsr.transform.target import Target
 
 MOST_WIDTH = 16  # elements of a line that a turn touches
@@ -21,34 +21,18 @@ IDS = {axis: frozenset([f"threadIdx.{axis}", f"blockIdx.{axis}"]) for axis in "x
 
 
 @dataclass(frozen=True)
-class Tile:
+class Tile(OfBuffer):
     """A part of a buffer of which all threads of a row of the block (``axis`` y), or all of a column (x), touch the
     same elements in a turn. ``first``: the place of the first of these, without what the turn adds; ``step``: what the
     loop's variable is multiplied with; ``width``: elements a turn; ``columns``: which of these each place is;
     ``sure``: whether each turn touches all of them in any case."""
 
-    of: SlicedBuffer
     axis: str
     first: Poly
     step: Poly
     width: int
     columns: Mapping[Poly, Poly] = field(hash=False)
     sure: bool = True
-
-    @property
-    def name(self) -> str:
-        """The buffer's."""
-        return self.of.param.name
-
-    @property
-    def type(self) -> str:
-        """The elements'."""
-        return self.of.declared.type
-
-    @property
-    def bytes(self) -> int:
-        """Of an element."""
-        return self.of.cell[1] * self.of.cell[2]
 
     def column(self, at: Poly) -> Poly | None:
         """Which of a turn's elements a place is, of constants and of variables of loops within; None where it is in
