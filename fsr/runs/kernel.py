@@ -74,6 +74,7 @@ class Kernel:
         assert isinstance(data, dict)
         data.pop("origin")
         data.pop("structures")  # what the file itself says, whose digest is beside this one
+        data.pop("named")  # what they stand for is written out wherever they are
         data["args"] = [_told(a) for a in self.contract.args]
         if not data["include_dirs"]:
             data.pop("include_dirs")
