@@ -18,7 +18,7 @@ from fsr.lifting.refused import Refused
 from fsr.lifting.watching import Run
 
 _ALTERNATE = (2, 3)  # turns' lengths whose places comparisons tell apart
-_WIDE = 10
+_WIDE = 10  # elements, from which on a dimension has turns between its edges
 _COMPONENTS = 4  # of a record, at most, that are told by themselves
 _OTHERS, _ALIKE, _FEWEST_PAIRS = 0.4, 0.7, 12  # of pairs of neighbours, or of a turn apart, of one form
 

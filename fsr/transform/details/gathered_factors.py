@@ -169,11 +169,8 @@ class _Gathering:
         self.saved += saved
         parts = [self._changed(x) for x in others]
         if exponents:
-            first = exponents[0][0]
-            assert isinstance(first, Call)
-            parts.insert(
-                0, Call(first.callee, (self._sum([(x.args[0], n) for x, n in exponents if isinstance(x, Call)]),))
-            )
+            whole = self._sum([(x.args[0], minus) for x, minus in exponents])
+            parts.insert(0, Call(exponents[0][0].callee, (whole,)))
         found = _multiplied(parts) if parts else _ONE[kind]
         if below:
             found = Binary("/", found, _multiplied([self._changed(x) for x in below]))
