@@ -149,7 +149,7 @@ def _stable(
         if others or init is None or first.dims or name in changed or name in parameters or name in loops:
             continue
         narrow = (integer_bytes(first.type) or 4) < 4 or first.type.endswith("bool")  # holds less than its value
-        if not (narrow or "__shared__" in first.qualifiers or _reads_memory(init)) and functions.calls_builtins(init):
+        if not (narrow or "__shared__" in first.qualifiers or reads_memory(init)) and functions.calls_builtins(init):
             found[name] = init
     while True:  # what rests on something unstable is unstable too
         steady = {
@@ -163,7 +163,8 @@ def _stable(
         found = steady
 
 
-def _reads_memory(e: Expr) -> bool:
+def reads_memory(e: Expr) -> bool:
+    """Whether an expression's value may be another after a store, or is not understood."""
     for x in walk_expr(e):
         match x:
             case Index() | OpaqueExpr() | Unary("*", _):

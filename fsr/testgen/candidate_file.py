@@ -19,7 +19,7 @@ alone: its type is then the kernel's parameter's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -60,10 +60,7 @@ def read_candidate(path: Path, contract: Contract) -> Candidate:
 
 def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
     """The same of a text; ``where``: what an error calls it."""
-    notes, named = notes_of(text), dict(contract.named)
-    for key in ("grid", "block", "shared", "repeat"):
-        if key in notes:
-            notes = {**notes, key: [substituted(value, named) for value in notes[key]]}
+    notes = notes_of(text)
     base = contract.plan.launches[0]
     try:
         scratch = tuple(_scratch(text) for text in notes.get("scratch", []))
@@ -88,8 +85,23 @@ def candidate_of(text: str, contract: Contract, where: str) -> Candidate:
             fix="correct the comment lines at its top",
         ) from None
     flags = tuple(notes.get("flags", [""])[0].split())
-    plan = Plan(launches, scratch, flags)
+    plan = _without_names(Plan(launches, scratch, flags), dict(contract.named))
     return Candidate(text, _sizes_typed(plan, text, contract) if notes.keys() & {"args", "launch"} else plan)
+
+
+def _without_names(plan: Plan, named: Mapping[str, str]) -> Plan:
+    """The plan with sizes that others tell written out."""
+
+    def told(e: str) -> str:
+        return substituted(e, named)
+
+    def launch(one: Launch) -> Launch:
+        grid, block = ((told(x), told(y), told(z)) for x, y, z in (one.grid, one.block))
+        args = tuple(a if isinstance(a, str) else replace(a, value=told(a.value)) for a in one.args)
+        return Launch(one.entry, grid, block, told(one.shared_bytes), args, told(one.repeat))
+
+    scratch = tuple(replace(s, count=told(s.count)) for s in plan.scratch)
+    return replace(plan, launches=tuple(map(launch, plan.launches)), scratch=scratch)
 
 
 def _sizes_typed(plan: Plan, text: str, contract: Contract) -> Plan:

@@ -84,16 +84,21 @@ def _faint(draw: Draw, limits: FloatLimits) -> Draw:
     return _normal(limits.tiny ** (0.4 + 0.15 * _share(draw, 7)))(draw, limits)
 
 
+def _summable(draw: Draw, limits: FloatLimits) -> float:
+    """The largest number of which as many as a buffer has, or a block's, sum to one that is finite."""
+    return limits.largest / (4.0 * max(min(draw.count, BLOCK), 1))
+
+
 def _near_overflow(draw: Draw, limits: FloatLimits) -> Draw:
     # Plain sums of all elements stay finite, so that overflow does not depend on the order of summing;
     # products overflow far beyond the edge, whatever the order.
-    largest = max(limits.largest / (4.0 * max(min(draw.count, BLOCK), 1)), 1.0)
+    largest = max(_summable(draw, limits), 1.0)
     return replace(draw, kind=Kind.UNIFORM, a=2.0 * largest, b=-largest, row=0)
 
 
 def _whole_numbers(draw: Draw, limits: FloatLimits) -> Draw:
     """As large as there are, but for halves, of which a row's sum would overflow in some orders."""
-    most = max(limits.largest / (4.0 * max(min(draw.count, BLOCK), 1)), 16.0)
+    most = max(_summable(draw, limits), 16.0)
     return replace(draw, kind=Kind.GRID, a=1.0, c=min(2.0 / limits.eps, most), row=0)
 
 

@@ -173,7 +173,7 @@ def far_cases(contract: Contract, seed: int) -> list[Case]:
         chosen.append(_shrunk_to(contract, ends, goal))
     least_of = [BEYOND_ORDINARY if s in timed else BEYOND_WHOLE for s in chosen]
     kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and largest_buffer(contract, s) > least_of[i]]
-    kept = [s for s in kept if elements(contract, s) <= most_elements(contract, elements(contract, s))]
+    kept = [s for s in kept if (count := elements(contract, s)) <= most_elements(contract, count)]
     return [new_case(f"far {i}", s, "limits" if s == most else "normal", rng) for i, s in enumerate(kept)]
 
 

@@ -50,6 +50,17 @@ def test_a_grid_may_name_sizes_that_others_tell(tmp_path: Path) -> None:
     (launch,) = read_candidate(path, contract).plan.launches
     assert launch.grid == ("ceil_div((2 * n + 1), 8)", "(2 * n + 1)", "1")
     assert launch.shared_bytes == "4 * (2 * n + 1)"
+    path = written(tmp_path, "launch: k | side | 8 | 4*side | x int32=side n | side", "scratch: part int32 side")
+    plan = read_candidate(path, contract).plan
+    told = Launch(
+        "k",
+        ("(2 * n + 1)", "1", "1"),
+        ("8", "1", "1"),
+        "4*(2 * n + 1)",
+        ("x", ScalarArgument("int32", "(2 * n + 1)"), "n"),
+        "(2 * n + 1)",
+    )
+    assert (plan.launches, plan.scratch) == ((told,), (Scratch("part", "int32", "(2 * n + 1)"),))
 
 
 def test_a_plan_of_two_launches(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+from fsr.analysis.definitions import reads_memory
 from fsr.analysis.returned import written_out
 from fsr.analysis.types import DOUBLE, FLOAT, aliases, bare, type_of
 from fsr.records import Candidate
@@ -24,7 +25,6 @@ from fsr.source.form import (
     Declare,
     Expr,
     ExprStmt,
-    Index,
     Literal,
     Name,
     OpaqueExpr,
@@ -33,7 +33,7 @@ from fsr.source.form import (
 )
 from fsr.source.macros import macros
 from fsr.source.mapping import rewrite, substitute, with_blocks, with_exprs
-from fsr.source.walk import Block, names_in, names_written, nodes, variables, walk_expr
+from fsr.source.walk import Block, names_in, names_written, nodes, variables
 from fsr.transform.details.fast_math import has_exact_results
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -135,7 +135,7 @@ class _Gathering:
         while rest:
             s = rest.pop(0)
             value = self._factor(s) if isinstance(s, Declare) else None
-            at = None if value is None or not isinstance(s, Declare) else _use(s.name, value, rest)
+            at = None if value is None or not isinstance(s, Declare) else self._use(s.name, value, rest)
             if at is None or value is None or not isinstance(s, Declare):
                 done.append(s)
             else:
@@ -150,6 +150,25 @@ class _Gathering:
         product = self._product(s.init, kind) if bare(s.type) == kind else None
         wanted = product is not None and (product.divisions or any(map(_exponential, product.above)))
         return s.init if wanted else None
+
+    def _use(self, name: str, value: Expr, rest: Sequence[Stmt]) -> int | None:
+        """Which of the statements has a variable as a factor; None where its value may be another there."""
+        reads = reads_memory(value)
+        for at, s in enumerate(rest):
+            if isinstance(s, Declare | Assign | ExprStmt) and name in _factors(s):
+                return at
+            if any(isinstance(n, Name) and n.text == name for n in nodes(s)):
+                return None
+            own = isinstance(s, Declare) or (isinstance(s, Assign) and isinstance(s.target, Name) and not reads)
+            if not own or (names_written((s,)) | frozenset(variables((s,)))) & names_in(value):
+                return None
+            if reads and not self._computes(s):
+                return None
+        return None
+
+    def _computes(self, s: Stmt) -> bool:
+        """Whether all that a statement calls only computes: an atomic may change what is read behind it."""
+        return all(self.target.functions.calls_builtins(n) for n in nodes(s) if isinstance(n, Call))
 
     # ------------------------------------------------------------ products
 
@@ -206,20 +225,6 @@ class _Gathering:
             added = _added([(e, minus and not taken) for e, minus in members])
             terms.append((Binary("/", added, _multiplied(below)) if below else added, taken))
         return _added(terms)
-
-
-def _use(name: str, value: Expr, rest: Sequence[Stmt]) -> int | None:
-    """Which of the statements has a variable as a factor; None where its value may be another there."""
-    reads = any(isinstance(x, Index) or (isinstance(x, Unary) and x.op == "*") for x in walk_expr(value))
-    for at, s in enumerate(rest):
-        if isinstance(s, Declare | Assign | ExprStmt) and name in _factors(s):
-            return at
-        if any(isinstance(n, Name) and n.text == name for n in nodes(s)):
-            return None
-        own = isinstance(s, Declare) or (isinstance(s, Assign) and isinstance(s.target, Name) and not reads)
-        if not own or (names_written((s,)) | frozenset(variables((s,)))) & names_in(value):
-            return None
-    return None
 
 
 def _exponential(e: Expr) -> bool:

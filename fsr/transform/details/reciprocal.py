@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from fsr.analysis.definitions import reads_memory
 from fsr.analysis.types import DOUBLE, FLOAT, INT, aliases, type_of
 from fsr.records import Candidate
-from fsr.source.form import Assign, Binary, Call, Declare, Expr, For, Index, Literal, Name, OpaqueExpr, Stmt, Unary
+from fsr.source.form import Assign, Binary, Call, Declare, Expr, For, Literal, Name, Stmt
 from fsr.source.mapping import map_stmts, replace_stmt, with_blocks
 from fsr.source.references import given_by_reference
-from fsr.source.walk import Block, fresh, loop_regions, names_in, names_written, walk_expr, walk_exprs, walk_stmts
+from fsr.source.walk import Block, fresh, loop_regions, names_in, names_written, walk_exprs, walk_stmts
 from fsr.transform.details.fast_math import has_exact_results
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -83,7 +84,7 @@ class _Divisions:
 
     def fits(self, left: Expr, right: Expr) -> bool:
         """Whether a product with the reciprocal is as good as the quotient, but for a rounding."""
-        if isinstance(right, Literal) or _reads(right) or not self.target.functions.calls_builtins(right):
+        if isinstance(right, Literal) or reads_memory(right) or not self.target.functions.calls_builtins(right):
             return False
         own = self.type(right)
         return own in _TYPES and self.type(left) in ((FLOAT, INT) if own == FLOAT else (DOUBLE, FLOAT, INT))
@@ -161,7 +162,3 @@ def _quotient(e: Expr) -> tuple[Expr, Expr] | None:
 def _changed(target: Target, s: Stmt) -> frozenset[str]:
     declared = frozenset(t.name for t in walk_stmts((s,)) if isinstance(t, Declare))
     return names_written((s,)) | declared | given_by_reference((s,), target.kernel.by_reference)
-
-
-def _reads(e: Expr) -> bool:
-    return any(isinstance(x, Index | OpaqueExpr) or (isinstance(x, Unary) and x.op == "*") for x in walk_expr(e))

@@ -97,7 +97,8 @@ class Tiled:
         """The pure variables that are the same in all threads, and may be had without any test."""
         found = {n: s for n, s in self.pure.items() if s.init is not None and is_uniform(self.pure, s.init)}
         own = [lead for lead, test in self.chain if not names_in(test) & set(self.counts.values())]
-        outside = {s.name for s in (*own, self.before)[0] if isinstance(s, Declare)}
+        first = own[0] if own else self.before
+        outside = {s.name for s in first if isinstance(s, Declare)}
         divided = {n for n, s in found.items() if s.init is not None and divides_wholes(self.target, s.init)}
         return {n: s for n, s in found.items() if n in outside or n not in divided}
 

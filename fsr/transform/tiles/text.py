@@ -8,7 +8,7 @@ from functools import reduce
 
 from fsr.analysis.effects import Unclear, element_type
 from fsr.analysis.local_arrays import in_local_memory
-from fsr.analysis.polynomial import Poly, symbol
+from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.source.form import (
     Assign,
     Binary,
@@ -346,7 +346,7 @@ class TiledText:
         thread, block = (tile.first.coefficient(name) for name in ids)
         first = tile.first
         wide = not self._is_narrow(tile)
-        if block is not None and thread is not None and (extent == 1 or thread * _number(extent) == block):
+        if block is not None and thread is not None and (extent == 1 or thread * constant(extent) == block):
             each = block if extent == 1 else thread
             first = first.without(ids[0]).without(ids[1]) + each * symbol("{line}")
         e = expression_of(first + tile.step * symbol("{turn}"), wide)
@@ -384,10 +384,6 @@ class TiledText:
         told = {("threadIdx", axis): line.thread, ("blockIdx", axis): plus(_times(block, factor), line.part)}
         marked = with_ids(marked, told)
         return rewrite(marked, lambda e: whole if e == _LINE else None)
-
-
-def _number(value: int) -> Poly:
-    return Poly((((), value),))
 
 
 def _times(e: Expr, factor: int) -> Expr:

@@ -95,6 +95,16 @@ def test_a_variable_is_not_written_out_behind_a_change_of_what_it_is_made_of(sub
     same(subject, candidates[0], runner)
 
 
+@pytest.mark.parametrize(
+    ("between", "stays"), [("float t = fabsf(b);", False), ("float t = atomicAdd(&other[i], b);", True)]
+)
+def test_a_read_is_not_moved_behind_an_atomic(between: str, stays: bool, subject_from, runner) -> None:
+    body = f"float *other = y; y[i] = b; float w = expf(y[i] - b - a); {between} y[i] = w * expf(-b) / (a + t) / b;"
+    subject, (candidate,) = changed(body, subject_from)
+    assert ("float w" in candidate.source) == stays
+    same(subject, candidate, runner)
+
+
 def test_nothing_under_an_exact_contract(subject_from) -> None:
     subject = subject_from(TEXT.replace("BODY", "y[i] = a / s / b;"))
     exact = replace(subject.contract, tolerance=replace(subject.contract.tolerance, exact=True))
