@@ -18,7 +18,7 @@ from fsr.contract.flags import positions_of, with_choices
 from fsr.contract.model import Argument
 from fsr.expressions import evaluate_int
 from fsr.lifting.additions import additions, unasked, zero_like
-from fsr.lifting.alternation import alternating, by_places, few_turns
+from fsr.lifting.alternate_forms import alternating, by_places, few_turns
 from fsr.lifting.carrying import as_neighbours
 from fsr.lifting.cases import narrow_cases, usual_cases
 from fsr.lifting.check import RUN_IN_PART_S, Checker

@@ -10,7 +10,7 @@ import pytest
 
 from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
-from fsr.lifting.alternation import alternations
+from fsr.lifting.alternate_forms import alternations
 from fsr.lifting.points import Points
 from tests.lifting.lifted import lifted
 
