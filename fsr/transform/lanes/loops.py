@@ -63,18 +63,18 @@ class Shared:
 
 
 class Loops:
-    """The loops of one kernel. Raises Unclear where it does something with memory that cannot be followed."""
+    """The loops of one kernel. ``body``: the part of it that is looked at (None: all). Raises Unclear where it does
+    something with memory that cannot be followed."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, body: Block | None = None) -> None:
         self.target, self.kernel = target, target.kernel
+        self.body = target.kernel.body if body is None else body
         known, types = target.functions, target.type_names  # ``T(0)`` computes, too
         self.functions = replace(known, pure=known.pure | types, local=known.local | types)
         self.pointers: Pointers = pointers(target.kernel, target.passed, target.contract.aliasing, self.functions)
         own_functions = calls_in(target.source, target.functions)
         self.told = Calls(own_functions, frozenset(self.pointers.roots)).told
-        own = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare)}
-        self.own_arrays = own - self.pointers.roots.keys()
-        self.written = {a.root for a in self.touched(self.kernel.body) if a.kind != "read"}
+        self.touched(self.body)
 
     def touched(self, body: Iterable[Stmt]) -> tuple[Access, ...]:
         """What statements do to memory. Raises Unclear."""

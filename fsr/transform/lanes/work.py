@@ -74,18 +74,21 @@ class _Unit:
 
 
 class Work:
-    """The work of a kernel's threads with some loops shared. Raises Unclear where a statement's effect is not known."""
+    """The work of a kernel's threads with some loops shared. Raises Unclear where a statement's effect is not known.
+    ``after``: names that are looked at behind it; ``repeated``: it is done several times."""
 
-    def __init__(self, found: Loops, shared: Iterable[Shared]) -> None:
+    def __init__(
+        self, found: Loops, shared: Iterable[Shared], *, after: frozenset[str] = frozenset(), repeated: bool = False
+    ) -> None:
         self._loops = found
         self._shared: Mapping[int, Shared] = {id(s.loop): s for s in shared}
-        self._units = self._of(found.kernel.body, False, frozenset())
+        self._units = self._of(found.body, repeated, after)
         self._crossing = frozenset(_crossing(list(_flat(self._units))))
 
     @property
     def alone(self) -> bool:
         """Whether a lane goes through some loop as the thread did, alike or alone."""
-        return any(self._left(s) for s in self._loops.kernel.body)
+        return any(self._left(s) for s in self._loops.body)
 
     def _left(self, s: Stmt) -> bool:
         if id(s) in self._shared:

@@ -6,7 +6,7 @@ the other. With a turn a thread they are under way at once, and neighbours' turn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -67,20 +67,25 @@ class ShareSection:
         found = _found(subject, target)
         text = Text(found.target, str(move.param("order")), set(found.taken))
         new = {id(one.opened.section.stmt): one for one in found.sections}
-        body = found.lists.back(_replaced(found.target.kernel.body, new, text))
-        return rewritten(target, move, replace(target.kernel, body=(*text.head(), *_met_once(body))))
+        places = {at: text.section(one) for at, one in new.items()}
+        body = found.lists.back(in_place(found.target.kernel.body, places))
+        return rewritten(target, move, replace(target.kernel, body=(*text.head(), *body)))
 
 
 def _found(subject: Subject, target: Target) -> _Found:
     return subject.once(("share-section", target.region), partial(_sections, target))
 
 
-def _sections(target: Target) -> _Found:
+def readable(target: Target, lists: Lists) -> Target:
+    """The kernel in a form in which sections are found."""
     kernel = expanded(target.kernel, target.source)
-    lists = Lists()
-    kernel = replace(kernel, body=lists.told(narrowed(counted(kernel.body))))
-    target, taken = replace(target, kernel=kernel), set(target.names)
-    none = _Found(target, (), frozenset(taken), lists)
+    return replace(target, kernel=replace(kernel, body=lists.told(narrowed(counted(kernel.body)))))
+
+
+def _sections(target: Target) -> _Found:
+    lists, taken = Lists(), set(target.names)
+    target = readable(target, lists)
+    kernel, none = target.kernel, _Found(target, (), frozenset(taken), lists)
     if target.threads == 1 or kernel_names(kernel) & hiding_macros(target.source):
         return none
     places = list(sections(target))
@@ -108,19 +113,17 @@ def _gain(found: _Found) -> float:
     return max(_LEAST_GAIN, min(_MOST_GAIN, alone / shared_out))
 
 
-def _replaced(body: Block, new: dict[int, Shared], text: Text) -> Block:
-    """Statements with the sections shared."""
+def in_place(body: Block, new: Mapping[int, Block]) -> Block:
+    """Statements with others in the place of sections, told by identity, and one barrier where several follow one
+    another."""
 
     def change(block: Block) -> Block:
         out = list[Stmt]()
         for s in block:
-            if id(s) in new:
-                out += text.section(new[id(s)])
-            else:
-                out.append(with_blocks(s, change))
+            out += new.get(id(s)) or (with_blocks(s, change),)
         return tuple(out)
 
-    return change(body)
+    return _met_once(change(body))
 
 
 def _met_once(body: Block) -> Block:

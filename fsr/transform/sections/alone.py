@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fsr.analysis.conditions import MIRRORED
-from fsr.analysis.polynomial import Poly
+from fsr.analysis.polynomial import Poly, symbol
 from fsr.analysis.threads import AXES
 from fsr.source.form import Binary, Expr, If, Literal, Unary, conjuncts
 from fsr.source.walk import Block, integer, without_comments
@@ -21,10 +21,11 @@ _COUNTS = _THREAD | {f"{name}.{axis}" for name in ("blockIdx", "blockDim", "grid
 @dataclass(frozen=True)
 class Alone:
     """The thread, by axis (``threadIdx.x``: 0), and what else the condition asks, which is no matter of threads once
-    the thread is told."""
+    the thread is told. ``count``: it is each of so many, the first ones along x; None where there is but one."""
 
     ids: Mapping[str, int]
     rest: tuple[Expr, ...]
+    count: Expr | None = None
 
 
 def extents(target: Target) -> dict[str, int]:
@@ -66,6 +67,32 @@ def section_of(target: Target, s: If) -> tuple[Alone, Block] | None:
             break
         s = then[0]
         tests, then = Binary("&&", tests, s.test), without_comments(s.then)
+    return None
+
+
+def few_of(target: Target, s: If) -> tuple[Alone, Block] | None:
+    """The first threads of a block in one dimension that do what stands under a condition (``threadIdx.x < k``), and
+    what that is."""
+    if s.orelse or s.constexpr or target.launch.block[1:] != ("1", "1"):
+        return None
+    parts = conjuncts(s.test)
+    for at, part in enumerate(parts):
+        count = _first_ones(target, part)
+        if count is not None:
+            ids = {"threadIdx.y": 0, "threadIdx.z": 0}
+            return Alone(ids, (*parts[:at], *parts[at + 1 :]), count), s.then
+    return None
+
+
+def _first_ones(target: Target, part: Expr) -> Expr | None:
+    """How many threads a part of a condition lets in: those whose ids along x are below that."""
+    match part:
+        case Binary("<" | "<=" | ">" | ">=" as op, left, right):
+            if op in (">", ">="):
+                left, right = right, left
+            own, count = target.known.poly(left), target.known.poly(right)
+            if own == symbol("threadIdx.x") and "threadIdx.x" not in count.names():
+                return Binary("+", right, Literal("1")) if "=" in op else right
     return None
 
 

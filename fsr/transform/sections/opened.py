@@ -44,9 +44,11 @@ class Opened:
     varying: frozenset[str]
 
 
-def opened(target: Target, together: Together, section: Section, taken: set[str]) -> Opened | None:
+def opened(
+    target: Target, together: Together, section: Section, taken: set[str], turn: For | None = None
+) -> Opened | None:
     """The section, opened; None where it does what is not understood. ``taken``: names not to use, to which its own are
-    added."""
+    added; ``turn``: goes through the threads that do it, where they are several, by their ids along x."""
     body, rest = section.body, section.alone.rest
     if contains_opaque(body) or contains_return(body) or jumps(body) or _waits(body):
         return None
@@ -56,15 +58,19 @@ def opened(target: Target, together: Together, section: Section, taken: set[str]
     body = _distinct(body, {}, frozenset(n for n, count in counts.items() if count > 1), taken)
     inside = frozenset(variables(body))
     needed = (names_mentioned(body) | frozenset[str]().union(*map(names_in, rest))) - inside
-    one = _One(target, together.varying, section.alone.ids, taken)
+    ids: dict[str, Expr] = {axis: Literal(f"{value}u") for axis, value in section.alone.ids.items()}
+    if turn is not None:
+        ids["threadIdx.x"] = Name(turn.var)
+    one = _One(target, together.varying, ids, taken)
     told = {name: value for name in sorted(needed) if (value := one.name(name)) is not None}
     body = one.with_ids(substitute(body, told))
     test = conjunction(rest)
     if test is not None:
         test = one.expr(substitute(test, told))
     lead = tuple(one.lead)
-    inner: Block = body if test is None else (If(test, body),)
-    whole = replace(target.kernel, body=replace_stmt(target.kernel.body, section.stmt, (Scope((*lead, *inner)),)))
+    inner: Block = (*lead, *(body if test is None else (If(test, body),)))
+    place: Stmt = Scope(inner) if turn is None else replace(turn, body=inner)
+    whole = replace(target.kernel, body=replace_stmt(target.kernel.body, section.stmt, (place,)))
     common = Together(target, whole)
     if test is not None and not common(test):
         return None
@@ -80,10 +86,12 @@ def _waits(body: Block) -> bool:
 class _One:
     """``lead``: declarations of what the one thread has."""
 
-    def __init__(self, target: Target, varying: frozenset[str], ids: Mapping[str, int], taken: set[str]) -> None:
+    def __init__(self, target: Target, varying: frozenset[str], ids: Mapping[str, Expr], taken: set[str]) -> None:
         self._target, self._varying, self._taken = target, varying, taken
-        pairs = ((tuple(name.split(".")), Literal(f"{value}u")) for name, value in ids.items())
-        self._ids: dict[tuple[str, str], Expr] = {(id_, axis): value for (id_, axis), value in pairs}
+        self._ids: dict[tuple[str, str], Expr] = {}
+        for name, value in ids.items():
+            variable, axis = name.split(".")
+            self._ids[variable, axis] = value
         self._known: dict[str, Expr | None] = {}
         self.lead: list[Declare] = []
 

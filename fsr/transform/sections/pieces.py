@@ -80,7 +80,7 @@ def shared(opened: Opened) -> Shared | None:
         return None
     memory, dealt = opened.memory, [t for nest in nests for t in nest.touches]
     sides = opened.section.before, opened.section.after
-    before, after = ([t for a in side for t in _around(opened, a)] for side in sides)
+    before, after = ([t for a in side for t in around(opened, a)] for side in sides)
     ahead, behind = meeting(memory, before, dealt), meeting(memory, dealt, after)
     # Others' values with no barrier between: what is meant is not what is written.
     if any(a.writes and not a.own and b.reads for a, b in ahead):
@@ -185,7 +185,7 @@ def _owned(pieces: Sequence[Piece]) -> Iterator[Block]:
 # ---------------------------------------------------------------- who meets whom
 
 
-def _around(opened: Opened, around: Around) -> list[Touch]:
+def around(opened: Opened, around: Around) -> list[Touch]:
     """What is touched before or after the section, with what its own thread alone touches marked."""
     memory, rest, own = opened.memory, around.stmts, list[Stmt]()
     guards = [s for s in walk_stmts(rest) if isinstance(s, If)]

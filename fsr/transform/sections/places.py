@@ -25,7 +25,7 @@ from fsr.source.form import (
 )
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import BARRIER, Block, blocks_of, exprs_of, walk_expr, walk_stmts
-from fsr.transform.sections.alone import Alone, section_of
+from fsr.transform.sections.alone import Alone, few_of, section_of
 from fsr.transform.target import Target
 
 
@@ -92,33 +92,46 @@ def _without_shared(s: Stmt) -> Stmt | Block:
     return () if _is_shared(s) else s
 
 
-def sections(target: Target) -> Iterator[Section]:
-    """What single threads do where all threads of the block come by."""
+def sections(target: Target, *, few: bool = False) -> Iterator[Section]:
+    """What single threads do where all threads of the block come by; with ``few``, also what each of the first few
+    does."""
     if any(isinstance(s, OpaqueStmt) for s in walk_stmts(target.kernel.body)):
         return  # they may jump
-    yield from _in(target, Together(target, target.kernel), target.kernel.body, ((), ()))
+    yield from _Found(target, Together(target, target.kernel), few).inside(target.kernel.body, ((), ()))
 
 
 Sides = tuple[tuple[Around, ...], tuple[Around, ...]]
 
 
-def _in(target: Target, together: Together, block: Block, sides: Sides) -> Iterator[Section]:
-    for at, s in enumerate(block):
-        if together.part((s,)):
-            return
-        before, met = _nearest(block[:at][::-1])
-        after, meet = _nearest(block[at + 1 :])
-        around = (Around(before[::-1]), *(() if met else sides[0])), (Around(after), *(() if meet else sides[1]))
-        found = section_of(target, s) if isinstance(s, If) else None
-        if isinstance(s, If) and found is not None:
-            yield Section(s, *found, *around)
-        elif isinstance(s, For | While) and all(map(together, exprs_of(s))) and not together.part(s.body):
-            first, last = _nearest(s.body)[0], _nearest(s.body[::-1])[0][::-1]
-            turn = (Around(last, again=True), *around[0]), (Around(first, again=True), *around[1])
-            yield from _in(target, together, s.body, turn)
-        elif isinstance(s, Scope) or (isinstance(s, If) and together(s.test)):
-            for inner in blocks_of(s):
-                yield from _in(target, together, inner, around)
+@dataclass(frozen=True)
+class _Found:
+    target: Target
+    together: Together
+    few: bool
+
+    def inside(self, block: Block, sides: Sides) -> Iterator[Section]:
+        """Those of a block's statements, with what stands around these."""
+        together = self.together
+        for at, s in enumerate(block):
+            if together.part((s,)):
+                return
+            before, met = _nearest(block[:at][::-1])
+            after, meet = _nearest(block[at + 1 :])
+            around = (Around(before[::-1]), *(() if met else sides[0])), (Around(after), *(() if meet else sides[1]))
+            found = self._section(s) if isinstance(s, If) else None
+            if isinstance(s, If) and found is not None:
+                yield Section(s, *found, *around)
+            elif isinstance(s, For | While) and all(map(together, exprs_of(s))) and not together.part(s.body):
+                first, last = _nearest(s.body)[0], _nearest(s.body[::-1])[0][::-1]
+                turn = (Around(last, again=True), *around[0]), (Around(first, again=True), *around[1])
+                yield from self.inside(s.body, turn)
+            elif isinstance(s, Scope) or (isinstance(s, If) and together(s.test)):
+                for inner in blocks_of(s):
+                    yield from self.inside(inner, around)
+
+    def _section(self, s: If) -> tuple[Alone, Block] | None:
+        found = section_of(self.target, s)
+        return few_of(self.target, s) if found is None and self.few else found
 
 
 def _nearest(stmts: Block) -> tuple[Block, bool]:
