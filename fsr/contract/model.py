@@ -160,10 +160,11 @@ class Origin:
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """The function that makes inputs which belong together: "module.py:function", from the folder of the kernel's
-    file."""
+    file. ``kept``: the folder in which processes of one run keep for one another what it made; "" for none."""
 
     function: str
     folder: str = field(default="", compare=False)
+    kept: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

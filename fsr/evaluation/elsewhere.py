@@ -20,7 +20,7 @@ from fsr.testgen.values import CaseData, build
 HELD_OUT_SLOWDOWN = 0.98  # a held-out size may be slower by 2 %
 HELD_OUT_PAIRS, HELD_OUT_SEPARATED = 12, 5
 GLANCE_SLOWDOWN = 0.9  # a few samples vary by several percent: what is slower than that needs no closer look
-GLANCE_S = 0.5  # a size that takes the original longer, data included, is left to promotion
+GLANCE_S = 0.5  # a size that takes the original longer is left to promotion
 
 
 def held_out_sizes(session: Session, candidate: Candidate, binaries: Binaries) -> list[dict[str, Json]]:
@@ -80,12 +80,15 @@ def slower_at(session: Session, binaries: Binaries, plan: Plan) -> str:
 def _original_ns(session: Session, case: Case) -> float | None:
     """What the original takes at a held-out size, found out once; None where that is too dear for a glance."""
     if case not in session.held_out_ns:
-        started = time.monotonic()
-        reading = measured(session, session.baseline, session.spec.baseline.plan, case, _data(session, case), None)
+        data, started = _data(session, case), time.monotonic()
+        reading = measured(session, session.baseline, session.spec.baseline.plan, case, data, None)
         cheap = time.monotonic() - started <= GLANCE_S
         session.held_out_ns[case] = reading.timing.median_ns if cheap else None
     return session.held_out_ns[case]
 
 
 def _data(session: Session, case: Case) -> CaseData:
-    return build(session.contract, case, TIMED_POISON, drawn=can_judge(session.device))
+    """Kept where the device draws and keeps them: what a function of the user's makes takes longer than all runs."""
+    if can_judge(session.device):
+        return session.timed_data(case)
+    return build(session.contract, case, TIMED_POISON)

@@ -45,7 +45,7 @@ from fsr.testgen.placing import place
 from fsr.testgen.reference import widened_data
 from fsr.testgen.shaking import PERTURBED_RUNS, moved_arrays, noisy_step, perturbation
 from fsr.testgen.structured import are_written
-from fsr.testgen.values import CaseData, build, outputs, poison_draw
+from fsr.testgen.values import CaseData, outputs, poison_draw
 
 # Elements of all buffers; with the last one of two alike has more than an int can count.
 STEPS = (1 << 22, 1 << 25, 1 << 28, 1 << 31, (1 << 32) + (1 << 26))
@@ -71,7 +71,7 @@ class _Original:
 
     def answered(self, poison_seed: int) -> AbstractContextManager[Any]:
         """The original itself after one run on the case, its outputs poisoned with that seed."""
-        data = _drawn(self.session, self.case, poison_seed)
+        data = self.session.drawn(self.case, poison_seed)
         return self.ran(data, self.session.baseline.run, self.session.spec.baseline.plan)
 
     @contextmanager
@@ -139,7 +139,7 @@ def _case_failure(
     """What is wrong with a candidate on a case, drawn and compared on the device; here where it has no room, and where
     floating values are made as a whole (in order, without repetition), which it cannot move. Raises BaselineError when
     the original fails the case, and fatal DeviceFaults."""
-    data = _drawn(session, case, OWN_SEED)
+    data = session.drawn(case, OWN_SEED)
     launches, buffers = place(session.contract, candidate.plan, case, data)
     made = any(is_float(array.dtype) for name, array in data.arrays.items() if name not in data.draws)
     if made or data.layouts or not launches or not _has_room(session, case):
@@ -233,7 +233,7 @@ def _run_and_judge(
     session: Session, device: JudgingDevice, candidate: Candidate, binaries: Binaries, case: Case,
     pace: JudgingPace | None = None,
 ) -> CaseFailure | None:  # fmt: skip
-    launches, buffers = place(session.contract, candidate.plan, case, _drawn(session, case, OWN_SEED))
+    launches, buffers = place(session.contract, candidate.plan, case, session.drawn(case, OWN_SEED))
     if not launches:
         return None
     original = _Original(session, device, case, session.contract, pace)
@@ -257,10 +257,6 @@ def _run_and_judge(
 def _original_fails(session: Session, case: Case, fault: Fault) -> OriginalFails:
     sizes = ", ".join(f"{name}={value}" for name, value in case.sizes)
     return OriginalFails(elements(session.contract, case.size_map()), sizes, fault.detail)
-
-
-def _drawn(session: Session, case: Case, poison_seed: int) -> CaseData:
-    return build(session.contract, case, poison_seed, drawn=True)
 
 
 def _differs(original: _Original, got: Any, want: Any, name: str) -> bool:
@@ -319,7 +315,7 @@ def _scale(original: _Original, stack: ExitStack, want: Any, name: str) -> int:
     original.device.judge.scale(at, want, None)
     if session.contract.tolerance.of_result:
         return at
-    data = _drawn(session, original.case, WANT_SEED)
+    data = session.drawn(original.case, WANT_SEED)
     step = _step(data)
     for number in range(1, PERTURBED_RUNS + 1):
         with original.ran(data, session.baseline.run, session.spec.baseline.plan, number) as moved:
@@ -345,7 +341,7 @@ def _ran_wide(
     if built is None:
         return None
     candidate, image = built
-    data = _widened(_drawn(original.session, original.case, WANT_SEED))
+    data = _widened(original.session.drawn(original.case, WANT_SEED))
     precise = replace(original, contract=in_float64(original.session.contract))
     step = noisy_step(original.session.contract)
     try:
@@ -367,7 +363,7 @@ def _known(judge: Any, want: Any, truth: Any, scale: int, how: Comparison) -> tu
 def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: int, how: Comparison) -> None:
     """A second opinion of the scale: more perturbed runs, and how far rounding in the original's own types carries."""
     session, judge = original.session, original.device.judge
-    data = _drawn(session, original.case, WANT_SEED)
+    data = session.drawn(original.case, WANT_SEED)
     step = _step(data)
     more = () if session.contract.tolerance.of_result else range(PERTURBED_RUNS + 1, 2 * PERTURBED_RUNS + 1)
     for number in more:

@@ -46,7 +46,7 @@ from fsr.testgen.legal import illegal
 from fsr.testgen.parts import BLOCKS, alone
 from fsr.testgen.placing import launched
 from fsr.testgen.turning import turning_cases
-from fsr.testgen.values import CaseData, build
+from fsr.testgen.values import CaseData, build, repoisoned
 
 TIMED_SETS = 3
 TIMED_POISON = 3
@@ -86,6 +86,7 @@ class Session:
         self._mapped: tuple[Image, BlockMap] | None = None  # of the last candidate that was judged in parts
         self._running: tuple[Image, Quickened] | None = None  # of the last candidate that was judged
         self._timed: dict[Case, CaseData] = {}
+        self._drawn: tuple[Case, int, CaseData] | None = None
 
     def host(self) -> Device:
         """The host device of this process, for precise answers and recordings."""
@@ -319,15 +320,24 @@ class Session:
         """The first ``sets`` (at most 3) input sets of every timed configuration, built once, as formulas where the
         device draws; the arrays are read-only, which tells the device that it may keep a copy of its own."""
         cases = case_lists.timed_cases(self.contract, self.spec.seed, TIMED_SETS)
-        return [(case, self._timed_data(case)) for i, case in enumerate(cases) if i % TIMED_SETS < sets]
+        return [(case, self.timed_data(case)) for i, case in enumerate(cases) if i % TIMED_SETS < sets]
 
-    def _timed_data(self, case: Case) -> CaseData:
+    def timed_data(self, case: Case) -> CaseData:
+        """Those of one such case, or of one beside the timed sizes."""
         if case not in self._timed:  # of large ones each takes seconds and gigabytes, and a prediction wants but one
             data = build(self.contract, case, TIMED_POISON, drawn=can_judge(self.device))
             for name in data.arrays.keys() - data.draws.keys():
                 data.arrays[name].flags.writeable = False
             self._timed[case] = data
         return self._timed[case]
+
+    def drawn(self, case: Case, poison_seed: int) -> CaseData:
+        """The data of a case, as formulas where a device draws; what was made of the last case is kept: a function of
+        the user's takes longer than all runs."""
+        if self._drawn is None or self._drawn[0] != case:
+            self._drawn = case, poison_seed, build(self.contract, case, poison_seed, drawn=True)
+        _, seed, data = self._drawn
+        return data if seed == poison_seed else repoisoned(self.contract, case, data, poison_seed)
 
     def recorder(self) -> RecordingDevice:
         """The host device, also beside a GPU. Raises MissingToolError."""

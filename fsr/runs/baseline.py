@@ -6,12 +6,14 @@ import re
 from collections.abc import Callable
 
 from fsr.errors import BaselineError, BudgetError
+from fsr.evaluation.ahead import MakeRequest, cases_ahead
 from fsr.evaluation.faults import outcome_of_fault
 from fsr.evaluation.spec import BaselineReport, SessionSpec
 from fsr.records import OTHER_AT
 from fsr.runs.awaiting import completed
 from fsr.runs.budget import rounded_up
 from fsr.runs.kernel import Kernel
+from fsr.runs.lifting_beside import has_cores_to_spare
 from fsr.source.cut import found_with_i
 from fsr.workers.protocol import Task, WorkerFault, Workers
 
@@ -35,6 +37,9 @@ def qualify(
     # How these end is nobody's business: candidates find out. On a CPU they would take the cores that qualifying needs.
     for _ in range(0 if spec.predicted else workers.size("device") - 1):
         workers.submit("device", Task("fsr.evaluation.jobs:prepare_task", spec, limit_s))
+    if not spec.predicted and has_cores_to_spare():
+        for case in cases_ahead(spec):
+            workers.submit("compile", Task("fsr.evaluation.ahead:make_task", MakeRequest(spec, case), limit_s))
     completion = completed(workers, "device", task, tick, tries=TRIES)
     if getattr(completion.result, "kind", "") == "timed_out" and limit_s < TIMEOUT_S:
         needed = round(rounded_up(max(NEEDED * limit_s, 2 * spec.budget_s)))

@@ -7,6 +7,7 @@ of another model, or one that somebody else is timing on, is left out; the final
 from __future__ import annotations
 
 import os
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -35,7 +36,7 @@ class Fleet:
     """Running workers; ``device``: what every device worker calls its own, 'cuda:N' or 'host'; ``target``: the
     architecture to compile and predict for; ``notes``: what is worth telling about the choice; ``leased``: the
     GPUs of this machine that a run takes in turn with others of its process; ``remote``: workers have no folder of the
-    kernel but their working directory."""
+    kernel but their working directory; ``kept``: a folder of this machine that they share, "" where there is none."""
 
     workers: Workers
     device: str
@@ -43,13 +44,15 @@ class Fleet:
     notes: tuple[str, ...] = ()
     leased: tuple[str, ...] = ()
     remote: bool = False
+    kept: str = ""
 
     def spec(self, kernel: Kernel, options: RefineOptions) -> SessionSpec:
         """What its workers need to know to judge candidates of a kernel."""
         folder, inputs = "." if self.remote else str(kernel.folder), kernel.contract.inputs
-        there = None if inputs is None else replace(inputs, folder="." if self.remote else inputs.folder)
+        if inputs is not None:
+            inputs = replace(inputs, folder="." if self.remote else inputs.folder, kept=self.kept)
         return SessionSpec(
-            replace(kernel.contract, inputs=there), kernel.baseline, self.device, self.target, options.seed, folder,
+            replace(kernel.contract, inputs=inputs), kernel.baseline, self.device, self.target, options.seed, folder,
             budget_s=options.budget_s, leased=bool(self.leased),
         )  # fmt: skip
 
@@ -64,8 +67,14 @@ def open_fleet(
     Raises UsageError for a device that cannot be, MissingToolError for one that is not there."""
     wanted = parse_device(options.device)
     if options.ray in (None, LOCAL_RAY):
-        return _on_this_machine(wanted, options, compile_workers, single=single)
+        return _with_a_folder(_on_this_machine(wanted, options, compile_workers, single=single))
     return _on_a_cluster(wanted, options, compile_workers, single=single, modules=modules)
+
+
+@contextmanager
+def _with_a_folder(fleet: AbstractContextManager[Fleet]) -> Iterator[Fleet]:
+    with tempfile.TemporaryDirectory(prefix="fsr-made-", ignore_cleanup_errors=True) as kept, fleet as found:
+        yield replace(found, kept=kept)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from fsr.testgen.bounds import has_limits
 from fsr.testgen.draws import word
 from fsr.testgen.formulas import generator, key_of
 from fsr.testgen.held_to import forbidden
+from fsr.testgen.kept_made import kept
 from fsr.testgen.users_function import UsersFunction, as_numpy
 
 Array = np.ndarray[Any, Any]
@@ -42,8 +43,17 @@ def made_inputs(contract: Contract, case: Case, scalars: Mapping[str, ScalarValu
     if named is None:
         return {}
     function = UsersFunction("inputs", named.function, Path(named.folder), _EXPECTED)
+    if not named.kept:
+        return _made(function, contract, case, scalars)
+    return kept(Path(named.kept), case, lambda: _made(function, contract, case, scalars))
+
+
+def _made(
+    function: UsersFunction, contract: Contract, case: Case, scalars: Mapping[str, ScalarValue]
+) -> dict[str, Array]:
+    """What the function answers; the first few times it is asked whether it says the same once more."""
     found = _answer(function, contract, case, scalars)
-    known = (named.function, named.folder)
+    known = (function.spec, str(function.folder))
     before = _NAMES.setdefault(known, frozenset(found))
     if before != frozenset(found):
         told = [", ".join(sorted(names)) or "nothing" for names in (frozenset(found), before)]

@@ -118,8 +118,10 @@ def repoisoned(contract: Contract, case: Case, data: CaseData, poison_seed: int)
     """What :func:`build` gives for another ``poison_seed``; what the kernel reads are the same arrays."""
     contract, data = contract.apart(), data.apart()
     outs = [a.name for a in contract.buffers() if a.name in data.arrays and _is_pure_output(contract, case, a)]
-    fresh = {name: poison(np.empty_like(data.arrays[name]), poison_seed) for name in outs}
-    return replace(data, arrays={**data.arrays, **fresh}).together()
+    drawn = {name: data.arrays[name] for name in outs if name in data.draws}
+    fresh = {name: poison(np.empty_like(data.arrays[name]), poison_seed) for name in outs if name not in drawn}
+    draws = {name: poison_draw(array.dtype, array.size, poison_seed) for name, array in drawn.items()}
+    return replace(data, arrays={**data.arrays, **fresh}, draws={**data.draws, **draws}).together()
 
 
 def poison_draw(dtype: np.dtype[Any], count: int, seed: int) -> Draw:
