@@ -19,6 +19,12 @@ __all__ = [
 INT, FLOAT, DOUBLE = "int", "float", "double"
 FLOATING = frozenset([FLOAT, DOUBLE])
 _ORDER = (INT, FLOAT, DOUBLE)
+# Functions of a floating number, or of several, whose result is of the widest one's type; of whole numbers a double.
+_OVERLOADED = frozenset([
+    "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "rcbrt", "fabs", "sin",
+    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "erf", "erfc", "floor", "ceil", "rint", "round",
+    "trunc", "pow", "atan2", "fmax", "fmin", "fmod", "hypot", "fma",
+])  # fmt: skip
 
 
 def bare(type_: str) -> str:
@@ -105,6 +111,10 @@ def _call(text: str, args: tuple[Expr, ...], types: Mapping[str, str], names: Ma
         return FLOAT
     if text in ("__ldg", "__ldcs", "__ldcg", "__ldca") and len(args) == 1 and isinstance(args[0], Unary):
         return type_of(args[0].operand, types, names)
+    if text.removeprefix("std::") in _OVERLOADED:
+        found = [type_of(a, types, names) for a in args]
+        widest = DOUBLE if INT in found else max((k for k in found if k is not None), key=_ORDER.index, default=None)
+        return None if None in found else widest
     if text in ("min", "max", "abs"):
         kinds = [type_of(a, types, names) for a in args]
         return kinds[0] if len(set(kinds)) == 1 else None

@@ -25,23 +25,30 @@ from fsr.source.form import (
     Declare,
     Expr,
     ExprStmt,
+    If,
     Literal,
     Name,
     OpaqueExpr,
+    OpaqueStmt,
     Stmt,
     Unary,
 )
 from fsr.source.macros import macros
 from fsr.source.mapping import rewrite, substitute, with_blocks, with_exprs
-from fsr.source.walk import Block, names_in, names_written, nodes, variables
+from fsr.source.walk import Block, blocks_of, names_in, names_written, nodes, variables
 from fsr.transform.details.fast_math import has_exact_results
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
 
 _GAIN, _MOST_GAIN = 1.08, 1.6
+_MOST_USES = 4  # of a variable, all in one statement
 _SAVED_GAIN = 0.06  # for each division or exponential that is saved
-_EXPONENTIALS = {"exp", "expf", "__expf"}
+# Of which base each is a power; that of pow is its first argument, where it is a number.
+_EXPONENTIALS = {
+    "exp": "e", "expf": "e", "__expf": "e", "exp2": "2", "exp2f": "2", "exp10": "10", "exp10f": "10", "__exp10f": "10",
+}  # fmt: skip
+_POWERS = ("pow", "powf", "__powf")
 _ONE = {FLOAT: Literal("1.0f"), DOUBLE: Literal("1.0")}
 
 
@@ -107,9 +114,8 @@ class _Gathering:
         numbers = (m for m in macros(self.target.source) if m.params is None and re.fullmatch(r"[\d.]\S*", m.body))
         self._types = {m.name: type_of(Literal(m.body), {}, {}) or "" for m in numbers} | dict(self.target.known.types)
         self._types |= {s.name: s.type for s in nodes(self.start) if isinstance(s, Declare) and not s.dims}
-        uses = Counter(n.text for n in nodes(self.start) if isinstance(n, Name))
-        self._once = {name for name, count in uses.items() if count == 1}
-        opaque = any(isinstance(n, OpaqueExpr) for n in nodes(self.start))
+        self._uses = Counter(n.text for n in nodes(self.start) if isinstance(n, Name))
+        opaque = any(isinstance(n, OpaqueExpr | OpaqueStmt) for n in nodes(self.start))
         self.body = self._block(self.start if opaque else self._joined(self.start))
 
     def _kind(self, e: Expr) -> str | None:
@@ -129,7 +135,7 @@ class _Gathering:
         return rewrite(e, change)
 
     def _joined(self, block: Block) -> Block:
-        """The statements with variables that are used once, as a factor, written out there."""
+        """The statements with variables that are used in one statement, as factors, written out there."""
         rest = [with_blocks(s, self._joined) for s in block]
         done = list[Stmt]()
         while rest:
@@ -143,28 +149,34 @@ class _Gathering:
         return tuple(done)
 
     def _factor(self, s: Declare) -> Expr | None:
-        """The value of a variable that is used once, where it is a quotient or has an exponential as factor."""
+        """The value of a variable, where it is a quotient or has an exponential as factor; of one that is used several
+        times an exponential alone, which is then one of several."""
         kind = None if s.init is None else self._kind(s.init)
-        if s.init is None or kind not in _ONE or s.name not in self._once or s.dims or s.qualifiers:
+        if s.init is None or kind not in _ONE or not 0 < self._uses[s.name] <= _MOST_USES or s.dims or s.qualifiers:
             return None
         product = self._product(s.init, kind) if bare(s.type) == kind else None
-        wanted = product is not None and (product.divisions or any(map(_exponential, product.above)))
-        return s.init if wanted else None
+        if product is None or (self._uses[s.name] > 1 and not (_base(s.init) and not product.divisions)):
+            return None
+        return s.init if product.divisions or any(map(_base, product.above)) else None
 
     def _use(self, name: str, value: Expr, rest: Sequence[Stmt]) -> int | None:
         """Which of the statements has a variable as a factor; None where its value may be another there."""
         reads = reads_memory(value)
         for at, s in enumerate(rest):
-            if isinstance(s, Declare | Assign | ExprStmt) and name in _factors(s):
-                return at
             if any(isinstance(n, Name) and n.text == name for n in nodes(s)):
+                return at if self._multiplies(name, value, s) else None
+            if (names_written((s,)) | frozenset(variables((s,)))) & names_in(value):
                 return None
-            own = isinstance(s, Declare) or (isinstance(s, Assign) and isinstance(s.target, Name) and not reads)
-            if not own or (names_written((s,)) | frozenset(variables((s,)))) & names_in(value):
-                return None
-            if reads and not self._computes(s):
+            if reads and not (isinstance(s, Declare) and self._computes(s)):
                 return None
         return None
+
+    def _multiplies(self, name: str, value: Expr, s: Stmt) -> bool:
+        """Whether a statement, or one in the only branch of it that does, has all uses of a variable, as factors."""
+        if isinstance(s, If):
+            inside = [b for b in blocks_of(s) if any(isinstance(n, Name) and n.text == name for n in nodes(b))]
+            return name not in names_in(s.test) and len(inside) == 1 and self._use(name, value, inside[0]) is not None
+        return isinstance(s, Declare | Assign | ExprStmt) and _factors(s)[name] == self._uses[name]
 
     def _computes(self, s: Stmt) -> bool:
         """Whether all that a statement calls only computes: an atomic may change what is read behind it."""
@@ -178,18 +190,22 @@ class _Gathering:
         product = self._product(e, kind) if kind is not None else None
         if product is None or kind is None:
             return None
-        exponents = [(x, False) for x in product.above if isinstance(x, Call) and _exponential(x)]
-        exponents += [(x, True) for x in product.below if isinstance(x, Call) and _exponential(x)]
-        others = [x for x in product.above if not _exponential(x)]
-        below = [x for x in product.below if not _exponential(x)]
-        saved = max(len(exponents) - 1, 0) + max(product.divisions - (1 if below else 0), 0)
-        if len(exponents) < 2 and product.divisions < 2:
+        powers: dict[str, list[tuple[Call, bool]]] = {}
+        for factors, minus in ((product.above, False), (product.below, True)):
+            for x in factors:
+                if isinstance(x, Call) and (base := _base(x)):
+                    powers.setdefault(base, []).append((x, minus))
+        others = [x for x in product.above if not _base(x)]
+        below = [x for x in product.below if not _base(x)]
+        saved = sum(len(of_one) - 1 for of_one in powers.values()) + max(product.divisions - bool(below), 0)
+        if all(len(of_one) < 2 for of_one in powers.values()) and product.divisions < 2:
             return None
         self.saved += saved
         parts = [self._changed(x) for x in others]
-        if exponents:
-            whole = self._sum([(x.args[0], minus) for x, minus in exponents])
-            parts.insert(0, Call(exponents[0][0].callee, (whole,)))
+        for of_one in reversed(powers.values()):
+            first = of_one[0][0]
+            whole = self._sum([(x.args[-1], minus) for x, minus in of_one])
+            parts.insert(0, replace(first, args=(*first.args[:-1], whole)))
         found = _multiplied(parts) if parts else _ONE[kind]
         if below:
             found = Binary("/", found, _multiplied([self._changed(x) for x in below]))
@@ -227,8 +243,15 @@ class _Gathering:
         return _added(terms)
 
 
-def _exponential(e: Expr) -> bool:
-    return isinstance(e, Call) and isinstance(e.callee, Name) and e.callee.text in _EXPONENTIALS and len(e.args) == 1
+def _base(e: Expr) -> str:
+    """The base of which an expression is a power, where its exponent may be anything; "" for all others."""
+    match e:
+        case Call(Name(name), (_,)):
+            return _EXPONENTIALS.get(name, "")
+        case Call(Name(name), (Literal(text), _)) if name in _POWERS:
+            number = re.fullmatch(r"(\d+\.?\d*|\.\d+)[fF]?", text)
+            return f"{float(number[1]):g}" if number and float(number[1]) > 0 else ""
+    return ""
 
 
 def _multiplied(factors: Sequence[Expr]) -> Expr:
@@ -243,8 +266,7 @@ def _added(terms: Sequence[tuple[Expr, bool]]) -> Expr:
     return reduce(lambda a, b: Binary("-", a, b), taken, reduce(lambda a, b: Binary("+", a, b), added))
 
 
-def _factors(s: Declare | Assign | ExprStmt) -> frozenset[str]:
-    """Names that are factors of a product in a statement."""
+def _factors(s: Declare | Assign | ExprStmt) -> Counter[str]:
+    """How often each name is a factor of a product in a statement."""
     products = (n for n in nodes(s) if isinstance(n, Binary) and n.op in "*/")
-    own = {side.text for p in products for side in (p.left, p.right) if isinstance(side, Name)}
-    return frozenset(own)
+    return Counter(side.text for p in products for side in (p.left, p.right) if isinstance(side, Name))

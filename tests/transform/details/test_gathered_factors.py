@@ -50,6 +50,14 @@ def same(subject, candidate, runner) -> None:
     ("body", "new"),
     [
         ("y[i] = expf(-a) * expf(-b);", "y[i] = expf(-(a + b));"),
+        ("y[i] = exp2f(a) * exp2f(b) / expf(s);", "y[i] = exp2f(a + b) * "),
+        ("y[i] = exp(a) * exp(b);", "y[i] = exp(a + b);"),
+        ("y[i] = pow(10.0f, a) * s / pow(10.0f, b);", "y[i] = pow(10.0f, a - b) * s;"),
+        (
+            "float p = powf(10, -a), q = powf(10.f, b / s); if (a < b) y[i] = q * p * p; else y[i] = s;",
+            "10.f, b / s - (a + a)",
+        ),
+        ("float p = expf(a); float q = a; if (b > 1) q += b; y[i] = p * expf(-b) * q;", "y[i] = expf(a - b) * q;"),
         ("y[i] = expf(a) / expf(b) * s;", "y[i] = expf(a - b) * s;"),
         ("y[i] = a / s * (b / (a + 1.0f));", "y[i] = a * b / (s * (a + 1.0f));"),
         ("y[i] = a / s / b;", "y[i] = a / (s * b);"),
