@@ -2,9 +2,9 @@
 //
 // With FSR_NOISE every operation is off by up to half a unit of its P bits, times FSR_NOISE, at random (Monte Carlo arithmetic: Parker,
 // "Monte Carlo arithmetic: exploiting randomness in floating-point arithmetic", UCLA CSD-970002, 1997), so that a run
-// shows how far the original's own rounding may carry each element. The noise is a function of the exact result's bits:
-// equal operations err alike, as real ones do; inputs that differ in their last bits give another sample. Without
-// FSR_NOISE nothing is rounded to P bits: the float64 answer of a kernel written in half.
+// shows how far the original's own rounding may carry each element. The noise is a function of the exact result's bits,
+// and where the exact result has no more bits than the type, of the operands': equal operations err alike, as real ones
+// do; inputs that differ in their last bits give another sample. Without FSR_NOISE nothing is rounded to P bits: the float64 answer of a kernel written in half.
 #pragma once
 #ifndef INFINITY
 #define INFINITY ((double)(1e300 * 1e300))
@@ -48,10 +48,14 @@ template <int P> struct fsr_wide {
   }
 };
 
-template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r) {
+__device__ inline unsigned long long fsr_salt(double a, double b = 0.0, double c = 0.0) {
+  return (unsigned long long)__double_as_longlong(a) + (unsigned long long)__double_as_longlong(b) + 3 * (unsigned long long)__double_as_longlong(c);
+}
+template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r, unsigned long long operands = 0) {
 #ifdef FSR_NOISE
   if (!(r < 1e300 && r > -1e300)) return r;
   unsigned long long b = (unsigned long long)__double_as_longlong(r);
+  if (P == 53) b ^= operands * 0x9E3779B97F4A7C15ull;  // exp(-x) near 1 is the same double for many x
   b = (b ^ (b >> 30)) * 0xBF58476D1CE4E5B9ull;
   b = (b ^ (b >> 27)) * 0x94D049BB133111EBull;
   b ^= b >> 31;
@@ -77,7 +81,7 @@ inline __device__ bool fsr_no_quotient(double, double b) { return b == 1.0 || b 
     constexpr int M = P > Q ? P : Q;                                                                                \
     const double s = fsr_seen<P>(a.v), t = fsr_seen<Q>(b.v), r = a.v op b.v;                                        \
     if (s op t == 0.0) return s op t;                                                                               \
-    return none(s, t) ? fsr_wide<M>(r) : fsr_rounded<M>(r);                                                         \
+    return none(s, t) ? fsr_wide<M>(r) : fsr_rounded<M>(r, fsr_salt(a.v, b.v));                                                         \
   }                                                                                                                 \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> operator op(fsr_wide<P> a, T b) {       \
     return a op fsr_wide<P>(b);                                                                                     \
@@ -106,20 +110,20 @@ template <int P> __device__ inline fsr_wide<P> operator+(fsr_wide<P> a) { return
   }
 FSR_COMPARISON(<) FSR_COMPARISON(>) FSR_COMPARISON(<=) FSR_COMPARISON(>=) FSR_COMPARISON(==) FSR_COMPARISON(!=)
 
-#define FSR_UNARY(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return fsr_rounded<P>(name(a.v)); }
+#define FSR_UNARY(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return fsr_rounded<P>(name(a.v), fsr_salt(a.v)); }
 #define FSR_EXACT(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return name(fsr_seen<P>(a.v)); }
 #define FSR_BINARY(name, call, round, see)                                                                         \
   template <int P, int Q> __device__ inline fsr_wide<(P > Q ? P : Q)> name(fsr_wide<P> a, fsr_wide<Q> b) {         \
-    return round<(P > Q ? P : Q)>(call(see<P>(a.v), see<Q>(b.v)));                                                 \
+    return round<(P > Q ? P : Q)>(call(see<P>(a.v), see<Q>(b.v)), fsr_salt(a.v, b.v));                             \
   }                                                                                                                \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> name(fsr_wide<P> a, T b) {             \
-    return round<P>(call(see<P>(a.v), (double)b));                                                                 \
+    return round<P>(call(see<P>(a.v), (double)b), fsr_salt(a.v, (double)b));                                       \
   }                                                                                                                \
   template <int P, class T, FSR_IF_NUMBER(T)> __device__ inline fsr_wide<P> name(T a, fsr_wide<P> b) {             \
-    return round<P>(call((double)a, see<P>(b.v)));                                                                 \
+    return round<P>(call((double)a, see<P>(b.v)), fsr_salt((double)a, b.v));                                       \
   }
 template <int P> __device__ inline double fsr_same(double v) { return v; }
-template <int P> __device__ inline fsr_wide<P> fsr_kept(double r) { return r; }
+template <int P> __device__ inline fsr_wide<P> fsr_kept(double r, unsigned long long) { return r; }
 FSR_UNARY(exp) FSR_UNARY(exp2) FSR_UNARY(exp10) FSR_UNARY(expm1) FSR_UNARY(log) FSR_UNARY(log2) FSR_UNARY(log10)
 FSR_UNARY(log1p) FSR_UNARY(sqrt) FSR_UNARY(rsqrt) FSR_UNARY(cbrt) FSR_UNARY(sin) FSR_UNARY(cos) FSR_UNARY(tan)
 FSR_UNARY(asin) FSR_UNARY(acos) FSR_UNARY(atan) FSR_UNARY(sinh) FSR_UNARY(cosh) FSR_UNARY(tanh) FSR_UNARY(erf)
@@ -134,7 +138,8 @@ FSR_BINARY(max, fmax, fsr_kept, fsr_same) FSR_BINARY(min, fmin, fsr_kept, fsr_sa
 FSR_BINARY(fdim, fdim, fsr_rounded, fsr_same) FSR_BINARY(fmod, fmod, fsr_kept, fsr_seen)
 template <int P, class B, class C> __device__ inline fsr_wide<P> fma(fsr_wide<P> a, B b, C c) {
   const double r = fma(a.v, fsr_wide<P>(b).v, fsr_wide<P>(c).v);
-  return a.v == 0.0 || fsr_wide<P>(b).v == 0.0 ? fsr_wide<P>(r) : fsr_rounded<P>(r);
+  const unsigned long long operands = fsr_salt(a.v, fsr_wide<P>(b).v, fsr_wide<P>(c).v);
+  return a.v == 0.0 || fsr_wide<P>(b).v == 0.0 ? fsr_wide<P>(r) : fsr_rounded<P>(r, operands);
 }
 template <class A, int P, class C, FSR_IF_NUMBER(A)> __device__ inline fsr_wide<P> fma(A a, fsr_wide<P> b, C c) {
   return fma(fsr_wide<P>(a), b, c);

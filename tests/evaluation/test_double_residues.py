@@ -42,3 +42,43 @@ def test_a_spread_around_a_mean_that_is_rounded_otherwise(tmp_path: Path, mean: 
     (tmp_path / "kernel.cu").write_text(SPREAD)
     (tmp_path / "candidate.cu").write_text(SPREAD.replace("sum / total", mean))
     assert judge(tmp_path / "candidate.cu", RefineOptions(tmp_path / "kernel.cu", "host"), timed=False).status == status
+
+
+CHANCE = """
+// /// fsr
+// [sizes]
+// n = {min = 1, max = 100000, timed = 50000}
+// [args]
+// a = {role = "in", shape = ["n"], low = 0.001, high = 0.1}
+// b = {role = "in", shape = ["n"], low = 0.5, high = 20}
+// p = {role = "out", shape = ["n"]}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+__global__ void chance(const double *a, const double *b, double *p, int n) {
+  int i = blockIdx.x * 64 + threadIdx.x;
+  if (i >= n) return;
+  double t = a[i] / b[i] + a[n - 1 - i] / b[n - 1 - i];
+  p[i] = 1.0 - exp(-t);
+}
+"""
+SUM = "a[i] / b[i] + a[n - 1 - i] / b[n - 1 - i]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "status"),
+    [
+        (SUM, "(a[i] * b[n - 1 - i] + a[n - 1 - i] * b[i]) / (b[i] * b[n - 1 - i])", "passed"),
+        ("1.0 - exp(-t)", "-expm1(-t)", "passed"),
+        ("exp(-t)", "exp(-t * 1.00000000001)", "failed"),
+        ("1.0 - exp(-t)", "t - 0.5 * t * t + t * t * t / 6", "failed"),
+    ],
+)
+def test_what_a_function_near_one_leaves(tmp_path: Path, old: str, new: str, status: str) -> None:
+    """Many exponents have the same exponential: runs that differ in the last bits of inputs differ in what it rounds to,
+    too."""
+    assert old in CHANCE
+    (tmp_path / "kernel.cu").write_text(CHANCE)
+    (tmp_path / "candidate.cu").write_text(CHANCE.replace(old, new))
+    assert judge(tmp_path / "candidate.cu", RefineOptions(tmp_path / "kernel.cu", "host"), timed=False).status == status
