@@ -257,6 +257,10 @@ class Contract:
         count = max((len(s.timed) for s in self.sizes), default=1)
         return [{s.name: s.timed[min(i, len(s.timed) - 1)] for s in self.sizes} for i in range(count)]
 
+    def with_derived(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Sizes, and those that they tell."""
+        return {**{name: evaluate_int(text, sizes) for name, text in self.named}, **sizes}
+
     def shape(self, argument: Argument, sizes: Mapping[str, int]) -> tuple[int, ...]:
         """The concrete shape of a buffer argument."""
         return tuple(evaluate_int(s, sizes) for s in argument.shape)

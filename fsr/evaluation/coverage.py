@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from textwrap import shorten
 
 from fsr.backends.protocol import Coverage, DeviceFault, RecordingDevice
 from fsr.backends.toolchain import Toolchain
@@ -20,7 +21,7 @@ from fsr.testgen.placing import place
 from fsr.testgen.values import build
 
 RUN_S = 1.0  # of one case, which is small
-_SHOWN, _SHOWN_CHARS = 3, 60
+_SHOWN, _SHOWN_CHARS = 3, 80
 SHARE, MOST_S = 0.06, 8.0  # of the run's budget for looking
 
 
@@ -98,7 +99,7 @@ def in_words(source: str, lines: Sequence[int], of: str) -> str:
         return " ".join(every[first:n])
 
     texts = list(dict.fromkeys(map(text_of, lines)))
-    shown = ", ".join(f"`{text[:_SHOWN_CHARS]}`" for text in texts[:_SHOWN])
+    shown = ", ".join(f"`{shorten(text, _SHOWN_CHARS, placeholder=' ...')}`" for text in texts[:_SHOWN])
     rest = len(texts) - _SHOWN
     more = f" and {rest} more line{'s' * (rest > 1)}" if rest > 0 else ""
     return f"no test of up to {ELEMENTS:,} elements runs {shown}{more} of {of}"

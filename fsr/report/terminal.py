@@ -241,7 +241,7 @@ def _reached_text(result: Mapping[str, Any]) -> str:
     if not ends:
         return "every stage"
     sizes = ", ".join(f"{name} = {low}" + f" to {high}" * (low != high) for name, (low, high) in ends.items())
-    timed = "timed sizes not among them"
+    timed = "timed sizes not among them: no blocks can be judged alone there"
     if result["timed_sizes"]:
         timed = "timed sizes included"
     elif result.get("timed_blocks"):

@@ -29,7 +29,7 @@ Array = np.ndarray[Any, Any]
 
 MOST_ELEMENTS = 1 << 24  # of all buffers together: what a function in Python makes in seconds, mostly
 TWICE = 4  # times that a process asks a function again, to see whether it says the same
-DRAWN_SHARE = 3  # one of so many cases draws what may be drawn
+DRAWN_SHARE = 2  # one of so many cases draws what may be drawn
 _EXPECTED = "a dictionary from the names of inputs to arrays of their shapes"
 _NAMES: dict[tuple[str, str], frozenset[str]] = {}  # what each function of this process makes
 _ASKED: dict[tuple[str, str], int] = {}
@@ -80,7 +80,7 @@ def most_elements(contract: Contract, most: int) -> int:
 
 
 def drawn_instead(argument: Argument, case: Case) -> bool:
-    """Whether an array that the function makes is drawn by itself in a case: one case in three, none that is timed, of
+    """Whether an array that the function makes is drawn by itself in a case: one case in two, none that is timed, of
     a floating one of which the contract states both limits, which says that all between them may be."""
     varies = is_float(numpy_dtype(argument.dtype)) and has_limits(argument) and not case.kind.timed
     return varies and word(key_of(case.seed, f"instead {argument.name}"), 0) % DRAWN_SHARE == 0
@@ -99,7 +99,7 @@ def notes(contract: Contract, cases: tuple[Case, Case], scalars: Mapping[str, Sc
         said.append(f"{_listed(contract, alone)}: tests have what {contract.inputs.function} makes, and nothing else")
     if varied:
         said.append(
-            f"{_listed(contract, varied)}: made by {contract.inputs.function}, and in a third of the tests drawn "
+            f"{_listed(contract, varied)}: made by {contract.inputs.function}, and in half of the tests drawn "
             "between their limits"
         )
     if one and all(array.tobytes() == two[name].tobytes() for name, array in one.items()):
@@ -114,7 +114,7 @@ def _listed(contract: Contract, names: list[str]) -> str:
 def _answer(
     function: UsersFunction, contract: Contract, case: Case, scalars: Mapping[str, ScalarValue]
 ) -> dict[str, Array]:
-    given = {**case.size_map(), **{name: value.value for name, value in scalars.items()}}
+    given = {**contract.with_derived(case.size_map()), **{name: value.value for name, value in scalars.items()}}
     answer = function({**given, "rng": generator(case.seed, f"inputs {case.family}")})
     if not isinstance(answer, Mapping):
         raise function.bad(f"returned {type(answer).__name__}")

@@ -27,7 +27,7 @@ def reference_outputs(contract: Contract, case: Case, data: CaseData, folder: Pa
     assert contract.reference is not None
     function = UsersFunction("reference", contract.reference, folder, _EXPECTED)
     wide = _widened(data.apart())
-    given: dict[str, Any] = {**case.size_map(), **wide.arrays}
+    given: dict[str, Any] = {**contract.with_derived(case.size_map()), **wide.arrays}
     for name, layout in data.layouts.items():
         given[name] = {f.path: given.pop(f"{name}.{f.path}") for f in layout.fields}
     given |= dict.fromkeys(a.name for a in contract.args if a.role is Role.NULL)

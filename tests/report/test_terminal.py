@@ -145,7 +145,9 @@ def test_the_summary_of_a_check():
     assert "  note: 3 of 36 test cases" in check_summary(failed | {"notes": ("3 of 36 test cases: one takes 1.5 s",)})
     sizes = {"status": "passed", "sizes": {"n": [1, 1000000], "k": [4, 4]}, "timed_sizes": True}
     assert check_summary(failed | sizes) == "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4 (timed sizes included)"
-    assert "(timed sizes not among them)" in check_summary(failed | sizes | {"timed_sizes": False})
+    assert "(timed sizes not among them: no blocks can be judged alone there)" in check_summary(
+        failed | sizes | {"timed_sizes": False}
+    )
     assert "at the timed sizes some blocks: a whole launch takes too long" in check_summary(
         failed | sizes | {"timed_sizes": False, "timed_blocks": True}
     )

@@ -106,6 +106,15 @@ def test_it_is_given_sizes_and_scalars_by_name(tmp_path: Path) -> None:
     assert not build(contract_of(tmp_path, make), CASE).arrays["length"].any()
 
 
+def test_it_is_given_sizes_that_others_tell(tmp_path: Path) -> None:
+    text = ROWS.replace("// [args]", '// twice = "2 * n + total"\n// [args]')
+    make = (
+        "import numpy as np\ndef rows(total, n, twice):\n    assert twice == 2 * n + total\n"
+        "    return {'length': np.zeros(n, np.int64)}\n"
+    )
+    assert not build(contract_of(tmp_path, make, text), CASE).arrays["length"].any()
+
+
 def test_cases_that_decide_have_arrays_of_their_own(tmp_path: Path) -> None:
     contract = contract_of(tmp_path)
     seen, last = (
@@ -275,7 +284,7 @@ def test_notes_say_what_only_the_function_makes(tmp_path: Path) -> None:
     told = generated.notes(contract, (CASE, replace(CASE, seed=8)), scalars)
     assert told == [
         "start, length: tests have what make.py:rows makes, and nothing else",
-        "x: made by make.py:rows, and in a third of the tests drawn between their limits",
+        "x: made by make.py:rows, and in half of the tests drawn between their limits",
         "make.py:rows makes the same whatever its seed: tests differ by sizes alone there",
     ]
     assert made_inputs(replace(contract, inputs=None), CASE, scalars) == {}
