@@ -82,6 +82,33 @@ __device__ __forceinline__ int fsr_lanes_{which}_{name}(T value, I turn)
 }}
 """
 
+_LANES_BEST_OF_TWO = """\
+// The lane, of LANES neighbouring ones, that holds the {words}, of equal ones the {then} second: of equal ones of these
+// that of the {which} turn.
+template <int LANES, typename T, typename S, typename I>
+__device__ __forceinline__ int fsr_lanes_{which}_{name}(T value, S second, I turn)
+{{
+    const unsigned together = (0xffffffffu >> (32 - LANES)) << (threadIdx.x % 32 / LANES * LANES);
+    int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int offset = LANES / 2; offset > 0; offset /= 2) {{
+        const T other = __shfl_xor_sync(together, value, offset);
+        const S other_second = __shfl_xor_sync(together, second, offset);
+        const I other_turn = __shfl_xor_sync(together, turn, offset);
+        const int other_lane = __shfl_xor_sync(together, lane, offset);
+        const bool before = other_turn {sooner} turn || (other_turn == turn && other_lane < lane);
+        const bool better = other_second {second} second || (other_second == second && before);
+        if (other {better} value || (other == value && better)) {{
+            value = other;
+            second = other_second;
+            turn = other_turn;
+            lane = other_lane;
+        }}
+    }}
+    return lane;
+}}
+"""
+
 _BLOCK = """\
 // {words} over a block of THREADS threads; every thread gets the result.
 template <int THREADS, typename T>
@@ -281,7 +308,7 @@ def helper_text(name: str) -> str:
     'fsr_store_rows',
     'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of
     a warp or a block, those that keep the place too, and of lanes, with 'first_' or 'last_' before these, those that
-    tell which lane has it.
+    tell which lane has it ('first_least_greatest': by a second value where the first are alike).
 
     Raises KeyError for another name.
     """
@@ -289,8 +316,13 @@ def helper_text(name: str) -> str:
         return _WHOLE[name]
     _, level, operator = name.split("_", 2)
     if level == "lanes" and operator.startswith(("first_", "last_")):
-        which, plain = operator.split("_")
-        words, sooner = OPERATORS[plain].words.lower(), _SOONER[which]
+        which, plain, *then = operator.split("_")
+        words, sooner, name = OPERATORS[plain].words.lower(), _SOONER[which], "_".join([plain, *then])
+        if then:
+            return _LANES_BEST_OF_TWO.format(
+                which=which, name=name, words=words, then=then[0], better=_BETTER[plain], second=_BETTER[then[0]],
+                sooner=sooner,
+            )  # fmt: skip
         return _LANES_BEST.format(which=which, name=plain, words=words, better=_BETTER[plain], sooner=sooner)
     if operator.endswith("_at"):
         plain = operator.removesuffix("_at")

@@ -123,6 +123,18 @@ KERNELS = {
     y[i] = best + with;
     w[i] = at * 1000 + who;"""
     ),
+    "ties told by a second value": kernel(
+        GUARD + """
+    float best = -1e30f, least = 1e30f; int at = -1, who = -1, turn = -1;
+    for (int j = 0; j < m; j++) {
+        float v = x[i * m + j];
+        int own = idx[i * m + j];
+        if (v > best || (v == best && own < at)) { best = v; at = own; turn = j; }
+        if ((v == least && own >= who) || least > v) { who = own; least = v; }
+    }
+    y[i] = best * 10 + turn + least;
+    w[i] = at * 1000 + who;"""
+    ),
     "flags": kernel(
         GUARD + """
     bool any = false; int all = 1, mask = 0, odd = 0; unsigned int both = ~0u;

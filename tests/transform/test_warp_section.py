@@ -79,6 +79,22 @@ PLACE = (
     }
 """
 )
+TIES = (
+    FILL
+    + """
+    __shared__ int place[128];
+    place[tid] = label[tid] * 3 + tid % 5;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        float best = s[0];
+        int at = place[0], turn = 0;
+        for (int i = 1; i < w; i++)
+            if (s[i] < best || (s[i] == best && place[i] > at)) { best = s[i]; at = place[i]; turn = i; }
+        row[0] = best + at * 100.0f;
+        row[1] = turn;
+    }
+"""
+)
 MEAN = (
     FILL
     + """
@@ -191,7 +207,7 @@ WRITES_FIRST = (
 """
 )
 SECTIONS = {
-    "sum": kernel(SUM), "own sum": kernel(OWN_SUM), "place": kernel(PLACE), "mean": kernel(MEAN),
+    "ties": kernel(TIES), "sum": kernel(SUM), "own sum": kernel(OWN_SUM), "place": kernel(PLACE), "mean": kernel(MEAN),
     "bins": kernel(BINS, shared="128 * 8 * 4"), "rows": kernel(ROWS), "branches": kernel(BRANCHES),
     "atomic": kernel(ATOMIC), "plane": kernel(PLANE, block="[32, 8]"), "two loops": kernel(TWO_LOOPS),
     "writes first": kernel(WRITES_FIRST),

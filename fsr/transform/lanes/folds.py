@@ -22,12 +22,14 @@ _EXTREME = {">": "greatest", ">=": "greatest", "<": "least", "<=": "least"}
 @dataclass(frozen=True, slots=True)
 class Best:
     """``value``: the variable that holds it; ``kept``: those that are set with it; ``operator``: 'greatest' or 'least';
-    ``last``: of equal ones the last is kept."""
+    ``last``: of equal ones the last is kept; ``second``: of ``kept`` what tells equal ones apart before that, with its
+    operator."""
 
     value: str
     kept: tuple[str, ...]
     operator: str
     last: bool
+    second: tuple[str, str] | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -77,18 +79,44 @@ def best_of(s: Stmt) -> Best | None:
     values = {x.target.text: x.value for x in plain if isinstance(x.target, Name)}
     if not sets or len(values) != len(sets) or any(names_in(v) & values.keys() for v in values.values()):
         return None
-    parts = conjuncts(s.test)
-    asking = [p for p in parts if names_in(p) & values.keys()]
-    match asking:
-        case [Binary(op=op, left=left, right=Name(text=value))] if values.get(value) == left:
+    asking = [p for p in conjuncts(s.test) if names_in(p) & values.keys()]
+    if len(asking) != 1:
+        return None
+    one, two = _relation(asking[0], values), _relations(asking[0], values)
+    first, last = two or (one, one)
+    if first is None or last is None:
+        return None
+    second = (last[0], _EXTREME[last[1]]) if two else None
+    kept = tuple(sorted(values.keys() - {first[0]}))
+    return Best(first[0], kept, _EXTREME[first[1]], last[1].endswith("="), second)
+
+
+def _relation(e: Expr, values: Mapping[str, Expr]) -> tuple[str, str] | None:
+    """The variable that a comparison asks whether its new value is better, and how; None for any other expression."""
+    match e:
+        case Binary(op=op, left=left, right=Name(text=value)) if values.get(value) == left:
             pass
-        case [Binary(op=op, left=Name(text=value), right=right)] if values.get(value) == right:
+        case Binary(op=op, left=Name(text=value), right=right) if values.get(value) == right:
             op = MIRRORED.get(op, "")
         case _:
             return None
-    if op not in _EXTREME:
+    return (value, op) if op in _EXTREME else None
+
+
+def _relations(e: Expr, values: Mapping[str, Expr]) -> tuple[tuple[str, str], tuple[str, str]] | None:
+    """``d < best || (d == best && i < at)``: what is asked of the one, and of the other where the first are alike."""
+    if not isinstance(e, Binary) or e.op != "||":
         return None
-    return Best(value, tuple(sorted(values.keys() - {value})), _EXTREME[op], op.endswith("="))
+    for strict, alike in ((e.left, e.right), (e.right, e.left)):
+        first, parts = _relation(strict, values), conjuncts(alike)
+        if first is None or first[1].endswith("=") or len(parts) != 2:
+            continue
+        same = (Binary("==", values[first[0]], Name(first[0])), Binary("==", Name(first[0]), values[first[0]]))
+        rest = [p for p in parts if p not in same]
+        second = _relation(rest[0], values) if len(rest) == 1 else None
+        if second is not None and second[0] != first[0]:
+            return first, second
+    return None
 
 
 def _bests(loop: For) -> tuple[Best, ...]:
@@ -97,7 +125,8 @@ def _bests(loop: For) -> tuple[Best, ...]:
     counts = mentions(loop.body)
     alone = [
         b for b in dict.fromkeys(found)
-        if counts[b.value] == 2 * found.count(b) and all(counts[n] == found.count(b) for n in b.kept)
+        if counts[b.value] == (3 if b.second else 2) * found.count(b)
+        and all(counts[n] == (2 if b.second and n == b.second[0] else 1) * found.count(b) for n in b.kept)
     ]  # fmt: skip
     # The turn in which a lane found its own tells which was first, where turns go up.
     up = (integer(loop.step) or 0) > 0

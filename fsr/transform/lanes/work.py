@@ -248,7 +248,8 @@ class _Text:
     def _taken_over(self, best: Best, turn: str) -> list[Stmt]:
         """What all lanes take from the one that has found the best."""
         lane = self._fresh(f"{best.value}_lane")
-        found = Call(Name(_finder(best)), (Name(best.value), Name(turn)), (str(self._group.size),))
+        keys = (Name(best.value), *([Name(best.second[0])] if best.second else []), Name(turn))
+        found = Call(Name(_finder(best)), keys, (str(self._group.size),))
         mask = self._mask or Literal("0xffffffffu")
         names = (best.value, *best.kept)
         sent = (Assign(Name(n), "=", Call(Name("__shfl_sync"), (mask, Name(n), Name(lane)))) for n in names)
@@ -273,7 +274,8 @@ class _Text:
 
 
 def _finder(best: Best) -> str:
-    return f"fsr_lanes_{'last' if best.last else 'first'}_{best.operator}"
+    then = f"_{best.second[1]}" if best.second else ""
+    return f"fsr_lanes_{'last' if best.last else 'first'}_{best.operator}{then}"
 
 
 def _flat(units: Iterable[_Unit]) -> Iterator[_Unit]:
