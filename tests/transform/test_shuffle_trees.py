@@ -334,6 +334,43 @@ def test_every_bit_of_the_tree_stays(style: str, subject_from, runner) -> None:
         assert runner.faults(changed, subject.contract, {"n": 300}) == []
 
 
+VECTORS = {
+    "by a function": ("add(s[tid], s[tid + w])", "float2", "make_float2(v, v * 3.0f)", "s[0].x - s[0].y"),
+    "by members": ("", "float4", "make_float4(v, i, v + 1.0f, 2.0f)", "s[0].x + s[0].y + s[0].z * s[0].w"),
+    "complex": ("cuCaddf(s[tid], s[tid + w])", "cuComplex", "make_cuComplex(v, -v)", "s[0].x + 2 * cuCimagf(s[0])"),
+    "by an operator": ("s[tid] + s[tid + w]", "float3", "make_float3(v, 0.5f, -v)", "s[0].x * s[0].y + s[0].z"),
+}  # fmt: skip
+ADDITIONS = """#include <cuComplex.h>
+__device__ float2 add(float2 a, float2 b) { return make_float2(a.x + b.x, a.y + b.y); }
+__device__ float3 operator+(float3 a, float3 b) { return make_float3(a.x + b.x, a.y + b.y, a.z + b.z); }
+"""
+
+
+@pytest.mark.parametrize("style", sorted(VECTORS))
+@pytest.mark.parametrize("counting", ["int w = 128; w > 0; w >>= 1", "int w = 1; w < 256; w *= 2"])
+def test_vectors_are_handed_on_number_by_number(style: str, counting: str, subject_from, runner) -> None:
+    fold, type_, first, result = VECTORS[style]
+    step = f"s[tid] = {fold};" if fold else " ".join(f"s[tid].{c} += s[tid + w].{c};" for c in "xyzw")
+    who = "tid < w" if "128" in counting else "tid % (2 * w) == 0"
+    body = f"""
+    __shared__ {type_} s[256];
+    const int tid = threadIdx.x, i = blockIdx.x * 256 + tid;
+    float v = i < N ? x[i] : 0.0f;
+    s[tid] = {first};
+    __syncthreads();
+    for ({counting}) {{ if ({who}) {{ {step} }} __syncthreads(); }}
+    if (tid == 0) {{ y[blockIdx.x] = {result}; at[blockIdx.x] = blockIdx.x; }}
+"""
+    subject = subject_from(kernel(body, before=ADDITIONS))
+    moves = list(ShuffleTrees().moves(subject))
+    assert moves
+    for move in moves:
+        changed = ShuffleTrees().apply(subject, move)
+        assert "__shfl_down_sync" in changed.source
+        runner.check(subject, changed, *SIZES)
+        assert runner.faults(changed, subject.contract, SIZES[-1]) == []
+
+
 def test_large_blocks_may_have_fewer_registers(subject_from, runner) -> None:
     subject, action = subject_from(LARGE), ShuffleTrees()
     moves = list(action.moves(subject))
@@ -384,7 +421,7 @@ def test_neighbours_first_with_places_of_every_width(place: str, subject_from, r
         ("s[tid] = i < N", "if (tid < 128) s[tid] = i < N"),
         ("__shared__ float s", "volatile float *v = y; __shared__ float s"),
         ("if (tid == 0)", "float *alias = s + 1; if (tid == 0) y[0] = alias[0]; if (tid == 0)"),
-        ("__shared__ float s", "__shared__ double2 s"),
+        ("__shared__ float s", "__shared__ short2 s"),
     ],
 )  # fmt: skip
 def test_no_move_where_it_may_not_be_the_same(old: str, new: str, subject_from) -> None:

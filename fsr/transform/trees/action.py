@@ -17,7 +17,7 @@ from fsr.source.walk import Block, contains_opaque, names_mentioned, walk_stmts
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
-from fsr.transform.trees.arrays import SHUFFLED, shared_arrays
+from fsr.transform.trees.arrays import SHUFFLED, shared_arrays, vector_of
 from fsr.transform.trees.quotients import with_blocks_quotients
 from fsr.transform.trees.reading import Tree, trees_in
 from fsr.transform.trees.text import Text
@@ -67,6 +67,7 @@ class _Found:
     kernel: KernelForm
     threads: Threads
     types: dict[str, str]
+    vectors: dict[str, tuple[str, int]]
     trees: tuple[Tree, ...]
     open: frozenset[int]  # the first statements, by identity, of trees that may end without a barrier
 
@@ -87,16 +88,19 @@ def _found(target: Target) -> _Found | None:
 
 def _trees(threads: Threads) -> _Found | None:
     target, every = threads.target, shared_arrays(threads)
-    shared = {n: s.declared for n, s in every.items() if number_type(s.declared.type, target.aliases) in SHUFFLED}
+    kinds = {n: bare(s.declared.type) for n, s in every.items()}
+    vectors = {n: v for n, t in kinds.items() if (v := vector_of(t, target.aliases)) is not None}
+    plain = {n for n, s in every.items() if number_type(s.declared.type, target.aliases) in SHUFFLED}
+    shared = {n: s.declared for n, s in every.items() if n in plain or n in vectors}
     if not shared or contains_opaque(target.kernel.body):
         return None
     uses, found = Uses(threads, every), list(trees_in(target.kernel.body, threads, shared))
     legal = [t for t in found if uses.comes_whole(t) and uses.needs_result_alone(t) and uses.is_apart(t, found)]
     if not legal:
         return None
-    types = {n: bare(s.type) for n, s in shared.items()}
+    types = {n: kinds[n] for n in shared}
     ends = frozenset(id(t.stmts[0]) for t in legal if uses.may_end_without_barrier(t))
-    return _Found(target.kernel, threads, types, tuple(legal), ends)
+    return _Found(target.kernel, threads, types, vectors, tuple(legal), ends)
 
 
 def _choices(found: _Found) -> list[int]:
@@ -122,7 +126,7 @@ def _gain(found: _Found) -> float:
 
 
 def _changed(body: Block, found: _Found, most: int) -> Block:
-    text = Text(found.types, found.threads.place, most, found.threads.target.names)
+    text = Text(found.types, found.vectors, found.threads.place, most, found.threads.target.names)
     heads = {id(t.stmts[0]): t for t in found.trees}
     stmts: list[Stmt] = []
     at = 0

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from fsr.analysis.types import bare, resolved
-from fsr.hardware.c_types import element_bytes
+from fsr.hardware.c_types import LANES, element_bytes
 from fsr.source.arrays import is_only_one
 from fsr.source.form import Binary, Cast, Declare, Expr, Index, Name, Unary
 from fsr.source.parse import parse_device_functions
+from fsr.source.types import plain_type
 from fsr.source.walk import names_assigned, walk_stmts
 from fsr.transform.trees.threads import Threads
 
 SHUFFLED = frozenset(["int", "unsigned int", "float", "double", "long long", "unsigned long long", "__half",
                       "__nv_bfloat16"])  # as number_type spells them  # fmt: skip
+
+
+def vector_of(type_: str, aliases: Mapping[str, str]) -> tuple[str, int] | None:
+    """The built-in vector type that a type is, and how many numbers it has, where shuffles hand these on one by one."""
+    plain = plain_type(type_, aliases)
+    element, count = LANES.get(plain, (None, 0))
+    return (plain, count) if element is not None and element.spelling in SHUFFLED and plain[-1].isdigit() else None
 
 
 @dataclass(frozen=True)
@@ -68,7 +76,9 @@ def _pointers(stmts: list[Declare], found: dict[str, Shared], threads: Threads) 
 
 
 def _size(type_: str, threads: Threads) -> int:
-    return element_bytes(resolved(type_, threads.target.aliases)) or 0
+    aliases = threads.target.aliases
+    element, count = LANES.get(plain_type(bare(type_), aliases), (None, 0))
+    return element_bytes(resolved(type_, aliases)) or (0 if element is None else element.bytes * count)
 
 
 def _pointed(e: Expr, found: dict[str, Shared], threads: Threads) -> tuple[str, int] | None:

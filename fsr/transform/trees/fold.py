@@ -19,12 +19,13 @@ from fsr.source.form import (
     Expr,
     If,
     Index,
+    Member,
     Name,
     Stmt,
     Unary,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts, rewrite, substitute
-from fsr.source.walk import Block, contains_opaque, declared, names_mentioned, walk_exprs, walk_stmts
+from fsr.source.walk import Block, base_name, contains_opaque, declared, names_mentioned, walk_exprs, walk_stmts
 from fsr.transform.target import Target
 
 MINE, OTHER = "{}@mine", "{}@other"  # no names of C, so that they meet none
@@ -71,7 +72,9 @@ def step_of(
     """The step that statements are; None where they are no fold of two elements. ``values``: of an index, of the
     threads that take part."""
     plain = map_stmts(tuple(s for s in stmts if not isinstance(s, Comment)), _plain)
-    written = [found for s in walk_stmts(plain) if isinstance(s, Assign) and (found := element(s.target, shared))]
+    targets = (s.target for s in walk_stmts(plain) if isinstance(s, Assign))
+    whole = (t.base if isinstance(t, Member) and not t.arrow else t for t in targets)
+    written = [found for t in whole if (found := element(t, shared))]
     if not written or contains_opaque(plain):
         return None
     mine = values(written[0][1])
@@ -108,7 +111,7 @@ def _is_pure(fold: Fold, target: Target) -> bool:
     if any(not isinstance(s, Assign | Declare | If) or _keeps(s) for s in walk_stmts(fold.body)):
         return False
     changed = [s.target for s in walk_stmts(fold.body) if isinstance(s, Assign)]
-    if not all(isinstance(t, Name) and t.text in mine | set(own) for t in changed):
+    if not all(isinstance(t, Name | Member) and base_name(t) in mine | set(own) for t in changed):
         return False
     called = set[str]()
     for e in walk_exprs(fold.body):

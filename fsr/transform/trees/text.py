@@ -19,6 +19,7 @@ from fsr.source.form import (
     If,
     Index,
     Literal,
+    Member,
     Name,
     Scope,
     Stmt,
@@ -36,10 +37,12 @@ _UNROLL = ("#pragma unroll",)
 
 @dataclass(frozen=True)
 class Text:
-    """``types`` of the arrays' elements; ``thread``: a thread's number in its block; ``most``: elements that a thread
+    """``types`` of the arrays' elements; ``vectors``: those that are built-in ones, with how many numbers these have;
+    ``thread``: a thread's number in its block; ``most``: elements that a thread
     has in registers at a time."""
 
     types: Mapping[str, str]
+    vectors: Mapping[str, tuple[str, int]]
     thread: Expr
     most: int
     taken: frozenset[str]
@@ -144,12 +147,21 @@ class Text:
         handed = [
             Declare(
                 f"const {self.types[a]}", self._name(a, "other"),
-                Call(Name("__shfl_down_sync"), (together, self._mine(a, each), offset, *width)),
+                self._handed(a, together, self._mine(a, each), (offset, *width)),
             )
             for a in tree.fold.arrays
         ]  # fmt: skip
         level = (*handed, *substitute(tree.fold.body, {**mine, **other}))
         return (_counting(offset, last, level, down=down),)
+
+    def _handed(self, array: str, together: Expr, mine: Expr, where: tuple[Expr, ...]) -> Expr:
+        """What a lane gets of another one's element."""
+        if array not in self.vectors:
+            return Call(Name("__shfl_down_sync"), (together, mine, *where))
+        plain, count = self.vectors[array]
+        parts = (Member(mine, axis) for axis in "xyzw"[:count])
+        sent = (Call(Name("__shfl_down_sync"), (together, part, *where)) for part in parts)
+        return Call(Name(f"make_{plain}"), tuple(sent))
 
 
 def _counting(variable: Name, far: int, body: Block, *, down: bool) -> Stmt:
