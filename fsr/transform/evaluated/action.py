@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.functions import hiding_macros
+from fsr.analysis.records import members_of
 from fsr.errors import FsrError
 from fsr.expressions import evaluate
 from fsr.records import Candidate
@@ -25,7 +26,6 @@ from fsr.transform.evaluated.c_numbers import Number, Unfit, expression, kind_of
 from fsr.transform.evaluated.expressions import Evaluation
 from fsr.transform.evaluated.places import Elsewhere, Scalar
 from fsr.transform.evaluated.places import Scope as Places
-from fsr.transform.evaluated.records import members_of
 from fsr.transform.evaluated.statements import Interpreter
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fsr.analysis.records import Kept
 from fsr.source.form import Expr
 from fsr.transform.evaluated.c_numbers import Kind
-from fsr.transform.evaluated.records import Kept
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 
+from fsr.analysis.records import members_of
 from fsr.source.form import (
     Assign,
     Binary,
@@ -33,7 +34,6 @@ from fsr.source.walk import Block, exprs_of, nodes, opaque_names, walk_exprs, wa
 from fsr.transform.evaluated.c_numbers import Number, Unfit, binary, converted, expression, kind_of
 from fsr.transform.evaluated.expressions import Evaluation, stepped
 from fsr.transform.evaluated.places import Array, Elsewhere, Place, Pointer, Record, Scalar, Scope
-from fsr.transform.evaluated.records import members_of
 
 _MOST_TURNS = 4096
 _DEEP = 8  # calls within calls

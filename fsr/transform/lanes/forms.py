@@ -4,24 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
+from fsr.analysis.braces import expression_of, with_members_set
 from fsr.analysis.macros import expanded
 from fsr.hardware.c_types import LANES
 from fsr.source.form import (
-    Assign,
     Call,
     Declare,
-    Expr,
     KernelForm,
-    Name,
     OpaqueExpr,
     Stmt,
 )
 from fsr.source.mapping import map_stmts
-from fsr.source.parse import parse_kernels
 from fsr.source.types import plain_type
-from fsr.source.walk import Block, contains_opaque
+from fsr.source.walk import Block
 from fsr.transform.details.register_promotion import promoted
 from fsr.transform.lanes.returned import with_returned_written_out
 from fsr.transform.lanes.steps import by_turn
@@ -41,7 +37,7 @@ def forms(target: Target) -> Iterator[Target]:
 def _written(target: Target) -> Iterator[Target]:
     """The kernel with macros written out, with what it keeps in memory kept in variables, and without what different
     hands write differently; then with functions written out that go through loops."""
-    kernel = expanded(target.kernel, target.source)
+    kernel = with_members_set(expanded(target.kernel, target.source), target.source)
     yield from _with_kept(kernel, target)
     called = with_returned_written_out(kernel, target.source, target.functions)
     if called is not kernel:
@@ -68,18 +64,11 @@ def _made(body: Block, target: Target) -> Block:
             case Declare(type=type_, init=OpaqueExpr(text), dims=()) if text.startswith("{") and text.endswith("}"):
                 plain = plain_type(type_.removeprefix("const "), target.aliases)
                 element = LANES.get(plain)
-                value = _parsed(f"make_{plain}({text[1:-1].strip().rstrip(',')})") if element is not None else None
+                value = (
+                    expression_of(f"make_{plain}({text[1:-1].strip().rstrip(',')})") if element is not None else None
+                )
                 if isinstance(value, Call) and element is not None and len(value.args) == element[1]:
                     return replace(s, init=value)
         return s
 
     return map_stmts(body, change)
-
-
-@lru_cache(maxsize=256)
-def _parsed(text: str) -> Expr | None:
-    kernels = parse_kernels(f"__global__ void f() {{\n    x = {text};\n}}\n")
-    match kernels["f"].body if "f" in kernels else ():
-        case (Assign(target=Name("x"), op="=", value=value),) as body if not contains_opaque(body):
-            return value
-    return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from fsr.analysis.braces import with_members_set
 from fsr.analysis.functions import hiding_macros
 from fsr.analysis.macros import expanded
 from fsr.records import Candidate
@@ -78,7 +79,7 @@ def _found(subject: Subject, target: Target) -> _Found:
 
 def readable(target: Target, lists: Lists) -> Target:
     """The kernel in a form in which sections are found."""
-    kernel = expanded(target.kernel, target.source)
+    kernel = with_members_set(expanded(target.kernel, target.source), target.source)
     return replace(target, kernel=replace(kernel, body=lists.told(narrowed(counted(kernel.body)))))
 
 
