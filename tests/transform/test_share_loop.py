@@ -135,6 +135,19 @@ KERNELS = {
     y[i] = best * 10 + turn + least;
     w[i] = at * 1000 + who;"""
     ),
+    "sums that turns go on with": kernel(
+        GUARD + """
+    float all = y[i];
+    int kept = 0;
+    for (int j = 0; j < m; j++) {
+        const float v = x[i * m + j];
+        all += v;
+        z[i * m + j] = all + v * 0.5f;
+    }
+    for (int j = 0; j < m; j++)
+        if (x[i * m + j] > 0.0f) { kept += 2; atomicAdd(&w[i], kept * j); }
+    y[i] = all + kept;"""
+    ),
     "flags": kernel(
         GUARD + """
     bool any = false; int all = 1, mask = 0, odd = 0; unsigned int both = ~0u;
@@ -301,7 +314,6 @@ def test_no_move_where_results_must_be_exact_and_sums_are_not(subject_from) -> N
         ("sum += x[i * m + j];", "{ if (x[i * m + j] > 3.f) break; sum += x[i * m + j]; }"),
         ("sum += x[i * m + j];", "{ if (x[i * m + j] > 3.f) return; sum += x[i * m + j]; }"),
         ("sum += x[i * m + j];", "sum = sum * 0.5f + x[i * m + j];"),  # a recurrence
-        ("sum += x[i * m + j];", "{ sum += x[i * m + j]; z[i * m + j] = sum; }"),  # what is summed up so far
         ("sum += x[i * m + j];", "{ sum += x[i * m + j]; if (j & 1) sum *= 2.f; }"),  # two ways to fold
         ("sum += x[i * m + j];", "{ sum += x[i * m + j]; m -= 1; }"),  # the end moves
         ("sum += x[i * m + j];", "{ sum += x[i * m + j]; j += (int)x[i * m]; }"),

@@ -95,6 +95,30 @@ TIES = (
     }
 """
 )
+SCAN = (
+    FILL
+    + """
+    if (tid == 0) {
+        float all = 0.5f;
+        for (int i = 0; i < w; i++) { all += s[i]; row[i] = all; }
+        int count = 0, first = -1;
+        for (int i = 0; i < 128; i++) {
+            if (s[i] > 1.0f) { row[256 + count] = i; count++; s[i] = count; }
+        }
+        for (int i = 1; i <= w; i += 2) {
+            const float twice = s[i] * 2.0f;
+            row[128 + i] = count;
+            count = count + (int)twice;
+        }
+        row[500] = count + all;
+        float below = 1.0f;
+        for (int i = w - 1; i >= 0; --i) { float own = s[i]; s[i] = below; below += own; }
+        row[501] = below;
+    }
+    __syncthreads();
+    row[384 + tid % 64] = s[tid % 64];
+"""
+)
 MEAN = (
     FILL
     + """
@@ -207,7 +231,8 @@ WRITES_FIRST = (
 """
 )
 SECTIONS = {
-    "ties": kernel(TIES), "sum": kernel(SUM), "own sum": kernel(OWN_SUM), "place": kernel(PLACE), "mean": kernel(MEAN),
+    "scan": kernel(SCAN), "ties": kernel(TIES),
+    "sum": kernel(SUM), "own sum": kernel(OWN_SUM), "place": kernel(PLACE), "mean": kernel(MEAN),
     "bins": kernel(BINS, shared="128 * 8 * 4"), "rows": kernel(ROWS), "branches": kernel(BRANCHES),
     "atomic": kernel(ATOMIC), "plane": kernel(PLANE, block="[32, 8]"), "two loops": kernel(TWO_LOOPS),
     "writes first": kernel(WRITES_FIRST),
@@ -258,6 +283,10 @@ LOOP = "for (int i = 0; i < blockDim.x; i++) sum += s[i];"
         ("__syncthreads();", "__syncwarp();"),
         ("sum += s[i]", "sum = sum * 0.5f + s[i]"),  # the order tells
         ("sum += s[i]", "{ sum += s[i]; s[(i + 1) % 128] = sum; }"),
+        ("sum += s[i]", "{ s[i] = 2.0f; sum += s[i]; row[i] = sum; }"),  # what is added is set in the turn
+        ("sum += s[i]", "{ sum += s[i]; if (i == 3) sum = 0.0f; row[i] = sum; }"),
+        ("sum += s[i]", "{ sum += s[i] * sum; row[i] = sum; }"),
+        ("sum += s[i]", "{ if (s[i] > sum) { sum += s[i]; row[i] = sum; } }"),
         ("sum += s[i]", "{ sum += s[i]; if (sum > 3.0f) break; }"),
         ("sum += s[i]", "{ sum += s[i]; if (sum > 3.0f) return; }"),
         ("i < blockDim.x", "i < blockDim.x && sum < 3.0f"),
@@ -293,6 +322,8 @@ FOLDS = (
     "float a = 1e9f; int p = -1; for (int i = 0; i < w; ++i) {{ float d = fabsf(s[i] - {0});"
     " if (d < a) {{ a = d; p = i; }} }} a += p * {1};",
     "float a = {0}; for (int i = 0; i < 16; i++) for (int j = 0; j < 8; j++) a += s[i * 8 + j] * (i + {1});",
+    "float a = {0}; for (int i = 0; i < 20; i++) {{ a += s[i + tid]; row[tid * 20 + i + 100] = a * {1}; }}",
+    "int c = 0; for (int i = 0; i < 20; i++) {{ if (s[i] > {0}) row[tid * 20 + c++ + 100] = i; }} float a = c;",
     "bool some = false; for (int i = tid; i < 128; i += 4) {{ if (s[i] == {0}) some = true; }} float a = some;",
 )
 ENDS = (
@@ -306,7 +337,7 @@ ENDS = (
 AROUND = ("{0}", "for (int r = 0; r < 3; r++) {{ {0} __syncthreads(); s[tid] += kept[0] + r; __syncthreads(); }}")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(60))
 def test_composed_sections(seed: int, subject_from, close_outputs, runner) -> None:
     rng = random.Random(4500 + seed)
     numbers = rng.choice(["0.0f", "1.0f", "2.0f"]), rng.choice(["2", "3.0f", "tid", "w"])

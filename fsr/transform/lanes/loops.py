@@ -37,11 +37,13 @@ from fsr.source.walk import (
     names_assigned,
     names_changed,
     names_in,
+    names_mentioned,
     walk_expr,
     walk_stmts,
 )
 from fsr.transform.lanes.calls import Calls, calls_in
 from fsr.transform.lanes.folds import Folds, folds_of
+from fsr.transform.lanes.running import Run, run_of
 from fsr.transform.launch.spread_loop import nonzero
 from fsr.transform.rows.row_kernel import outlives
 from fsr.transform.sizes import INT_LIMIT
@@ -54,12 +56,13 @@ LEAST_TURNS = 4
 @dataclass(frozen=True)
 class Shared:
     """A loop that can be dealt out, what its turns hand on, and what they touch. ``turns``: at the sizes that are
-    timed; None where data tells."""
+    timed; None where data tells. ``run``: a sum that they go on with, of that type."""
 
     loop: For
     folds: Folds
     accesses: tuple[Access, ...]
     turns: int | None
+    run: tuple[Run, str] | None = None
 
 
 class Loops:
@@ -125,6 +128,20 @@ class Loops:
 
     def shared(self, loop: For, visible: frozenset[str]) -> Shared | None:
         """The loop as one to be shared; None where that cannot be shown, or it has few turns."""
+        return self._apart(loop, visible) or self._running(loop, visible)
+
+    def _running(self, loop: For, visible: frozenset[str]) -> Shared | None:
+        """The same of one whose turns go on with a sum, each of which would be free without."""
+        run = run_of(loop, self.target.names | names_mentioned(self.kernel.body))
+        type_ = None if run is None else self.type_of(run.name)
+        if run is None or type_ is None or not self._foldable(run.name, "sum") or type_ == "bool":
+            return None
+        found = self._apart(run.loop(loop, type_), visible)
+        if found is None or run.name in found.folds.names:
+            return None
+        return replace(found, loop=loop, run=(run, type_))
+
+    def _apart(self, loop: For, visible: frozenset[str]) -> Shared | None:
         turns = self.turns(loop)
         if (turns is not None and turns < LEAST_TURNS) or not self._counts(loop):
             return None

@@ -27,6 +27,7 @@ from fsr.source.form import (
     Return,
     Scope,
     Stmt,
+    Ternary,
     While,
     number,
 )
@@ -46,8 +47,10 @@ from fsr.source.walk import (
 )
 from fsr.transform.lanes.folds import Best, noting_turns
 from fsr.transform.lanes.loops import LEAST_TURNS, Loops, Shared
+from fsr.transform.lanes.running import Run
 from fsr.transform.rows.share import Group, plus, set_to_zero, times
 
+_RUNNING = "fsr_lanes_running_sum"
 _SIGNS = {"0": {"float": "0.0f", "double": "0.0"}, "1": {"float": "1.0f", "double": "1.0"}}
 
 
@@ -155,6 +158,7 @@ class Work:
         for shared in self._shared.values():
             found |= {group.helper(op) for op in shared.folds.plain.values()}
             found |= {group.helper("or") for _ in shared.folds.flags}
+            found |= {_RUNNING} if shared.run else set()
             found |= {_finder(b) if b.kept else group.helper(b.operator) for b in shared.folds.bests}
         return frozenset(found)
 
@@ -166,7 +170,7 @@ class Work:
     def meets(self) -> bool:
         """Whether lanes wait for one another, or hand on more than folds."""
         met = any(u.writes & self._crossing or u.kind == "told" for u in _flat(self._units))
-        return met or any(b.kept for s in self._shared.values() for b in s.folds.bests)
+        return met or any(s.run or any(b.kept for b in s.folds.bests) for s in self._shared.values())
 
 
 class _Text:
@@ -233,7 +237,7 @@ class _Text:
             behind.append(If(self._group.fold("or", mine), (Assign(Name(name), "=", value),)))
         ahead: list[Stmt] = [If(Binary("!=", Name(self._group.lane), Literal("0")), tuple(neutral))] if neutral else []
         turns: dict[Best, str] = {b: self._fresh(f"{b.value}_turn") for b in folds.bests if b.kept}
-        loop = self._strided(shared.loop)
+        loop = self._strided(shared.loop) if shared.run is None else self._in_rounds(shared.loop, *shared.run)
         for best in folds.bests:
             if best.kept:
                 before: Expr = Binary("-", shared.loop.start, shared.loop.step) if best.last else Literal("0")
@@ -266,6 +270,39 @@ class _Text:
             by, offset = number(step * size), times(lane, number(abs(step)))
             start = plus(loop.start, offset) if step > 0 else Binary("-", loop.start, offset)
         return replace(loop, type=type_.removeprefix("const "), start=start, step=by)
+
+    def _in_rounds(self, loop: For, run: Run, type_: str) -> For:
+        """The loop in rounds of a turn a lane, where each has the sum that it goes on with."""
+        lane, size, var = Name(self._group.lane), Literal(str(self._group.size)), Name(loop.var)
+        counter = (loop.type or self._work._loops.target.known.types[loop.var]).removeprefix("const ")
+        first, part, total = (Name(self._fresh(f"{run.name}_{what}")) for what in ("first", "part", "total"))
+        mask, mine = self._mask or Literal("0xffffffffu"), Binary(loop.relation, var, loop.bound)
+        sum_ = Name(run.name)
+        added: Block = (Assign(part, "=", run.value),)
+        for test in run.tests:
+            added = (If(test, added),)
+        used = names_mentioned(run.body)
+        shifted = Call(Name("__shfl_up_sync"), (mask, total, number(1), size))
+        above = Name(self._fresh(f"{run.name}_above"))
+        before = Ternary(Binary("==", lane, Literal("0")), sum_, Binary("+", sum_, above))
+        turn = (
+            *([Declare(f"const {type_}", run.before, before)] if run.before in used else ()),
+            *([Declare(f"const {type_}", run.after, Binary("+", sum_, total))] if run.after in used else ()),
+            *run.body,
+        )
+        whole = Call(Name("__shfl_sync"), (mask, total, number(self._group.size - 1), size))
+        round_ = (
+            Declare(f"const {counter}", loop.var, plus(first, times(lane, loop.step))),
+            Declare(type_, part.text, Literal(_SIGNS["0"].get(type_, "0"))),
+            If(mine, (*run.needs, *added)),
+            Declare(f"const {type_}", total.text, Call(Name(_RUNNING), (part,), (size.text,))),
+            *([Declare(f"const {type_}", above.text, shifted)] if run.before in used else ()),
+            If(mine, turn),
+            Assign(sum_, "=", Binary("+", sum_, whole)),
+        )
+        step = integer(loop.step)
+        by = times(loop.step, size) if step is None else number(step * self._group.size)
+        return For(counter, first.text, loop.start, loop.relation, loop.bound, by, round_)
 
     def _fresh(self, wanted: str) -> str:
         name = fresh(wanted, self._taken)
