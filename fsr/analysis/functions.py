@@ -59,9 +59,12 @@ class Functions:
 
     def only_computes(self, name: str) -> bool:
         """Whether a call of the name computes a value from its arguments and does nothing else."""
+        return self._is_in(self.pure, name) or self.builtin(name)
+
+    def _is_in(self, names: frozenset[str], name: str) -> bool:
+        """Whether a function is one of them, called by its own name, its record's or a namespace's."""
         member = _of_record(name)
-        spaced = f"{member}#0" not in self.own and own_name(name) in self.pure  # by a namespace's name
-        return member in self.pure or spaced or self.builtin(name)
+        return member in names or (f"{member}#0" not in self.own and own_name(name) in names)
 
     def calls_builtins(self, e: Expr) -> bool:
         """Whether every call within the expression is of a function of CUDA's that only computes."""
@@ -77,7 +80,7 @@ class Functions:
         if not isinstance(e.callee, Name):
             return False
         name = e.callee.text
-        known = name in types or _of_record(name) in self.local
+        known = name in types or self._is_in(self.local, name)
         return known or self.builtin(name) or (name in INTO | OF_BYTES and name not in self.own)
 
 
