@@ -12,12 +12,14 @@ _MANY = 1 << 21  # elements from which on threads pay
 _MOST_THREADS = 16
 
 
-def in_chunks(count: int, work: Callable[[slice], None]) -> None:
-    """``work`` on each slice of so many elements, in any order. NumPy lets go of the interpreter meanwhile. What it
-    needs of numpy.errstate ``work`` sets itself: threads do not share it. Raises what it raises."""
-    slices = [slice(at, min(at + CACHED, count)) for at in range(0, count, CACHED)]
+def in_chunks(count: int, work: Callable[[slice], None], width: int = 1) -> None:
+    """``work`` on each slice of so many elements, or lines of ``width`` elements, in any order. NumPy lets go of the
+    interpreter meanwhile. What it needs of numpy.errstate ``work`` sets itself: threads do not share it. Raises what it
+    raises."""
+    each = max(CACHED // max(width, 1), 1)
+    slices = [slice(at, min(at + each, count)) for at in range(0, count, each)]
     threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
-    if count < _MANY or threads < 2:
+    if count * width < _MANY or threads < 2:
         _each(work, slices)
         return
     with ThreadPoolExecutor(threads) as pool:

@@ -113,13 +113,27 @@ def _moved(how: _Moving, name: str, rng: np.random.Generator, *, drifts: bool = 
     amounts = _alike(array, rng) if made else _apart(array, rng, drifts=drifts)
     found = _shaken(array, how.step, amounts)
     low, high = element_bounds(argument, how.case.size_map())
-    if made and (finite := array[np.isfinite(array)]).size:
-        low, high = np.maximum(low, float(finite.min())), np.minimum(high, float(finite.max()))
+    if made:
+        least, most = _finite_ends(array)
+        low, high = np.maximum(low, least), np.minimum(high, most)
     if np.any(np.isfinite(low) | np.isfinite(high)):
         found = _turned_back(array, found, low, high)
     if made:
         return _ascending_still(array, found)
     return np.sort(found, axis=-1) if argument.constraints.sorted and array.ndim else found
+
+
+def _finite_ends(array: Array) -> tuple[float, float]:
+    """The least and the largest finite number of an array; infinities where there is none."""
+    flat, ends = array.reshape(-1), list[tuple[float, float]]()
+
+    def look(part: slice) -> None:
+        finite = flat[part][np.isfinite(flat[part])]
+        if finite.size:
+            ends.append((float(finite.min()), float(finite.max())))
+
+    in_chunks(array.size, look)
+    return min((e[0] for e in ends), default=-np.inf), max((e[1] for e in ends), default=np.inf)
 
 
 def _apart(array: Array, rng: np.random.Generator, *, drifts: bool = False) -> Array:
@@ -135,8 +149,15 @@ def _apart(array: Array, rng: np.random.Generator, *, drifts: bool = False) -> A
 
 def _alike(array: Array, rng: np.random.Generator) -> Array:
     """The same, of which equal elements have the same."""
-    words = mixed(int(rng.integers(2**62)), bits_of(array).astype(np.uint64))
-    return _either_way((words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24))
+    found, key = np.empty(array.shape, np.float32), int(rng.integers(2**62))
+    flat, amounts = np.ascontiguousarray(array).reshape(-1), found.reshape(-1)
+
+    def mix(part: slice) -> None:
+        words = mixed(key, bits_of(flat[part]).astype(np.uint64))
+        amounts[part] = _either_way((words >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24))
+
+    in_chunks(array.size, mix)
+    return found
 
 
 def _either_way(shares: Array) -> Array:
@@ -146,11 +167,20 @@ def _either_way(shares: Array) -> Array:
 
 def _ascending_still(array: Array, moved: Array) -> Array:
     """What was moved, where the array ascends, over all of it or in a line, never less than before."""
-    flat = array.reshape(-1)
-    if (flat[1:] >= flat[:-1]).all():
+    if not array.ndim or not array.size:
+        return moved
+    lines, own = (a.reshape(-1, array.shape[-1]) for a in (array, moved))
+    ascends = np.empty(len(lines), bool)
+
+    def look(part: slice) -> None:
+        ascends[part] = np.all(lines[part, 1:] >= lines[part, :-1], axis=-1)
+
+    in_chunks(len(lines), look, lines.shape[-1])
+    if ascends.all() and (lines[1:, 0] >= lines[:-1, -1]).all():
         return np.maximum.accumulate(moved.reshape(-1)).reshape(moved.shape)
-    lines = np.all(array[..., 1:] >= array[..., :-1], axis=-1, keepdims=True)
-    return np.where(lines, np.maximum.accumulate(moved, axis=-1), moved)
+    if not ascends.any():
+        return moved
+    return np.where(ascends[:, None], np.maximum.accumulate(own, axis=-1), own).reshape(moved.shape)
 
 
 def _turned_back(array: Array, moved: Array, low: Array, high: Array) -> Array:
