@@ -76,8 +76,8 @@ SUM = "a[i] / b[i] + a[n - 1 - i] / b[n - 1 - i]"
     ],
 )
 def test_what_a_function_near_one_leaves(tmp_path: Path, old: str, new: str, status: str) -> None:
-    """Many exponents have the same exponential: runs that differ in the last bits of inputs differ in what it rounds to,
-    too."""
+    """Many exponents have the same exponential: runs whose inputs differ in their last bits differ in what it rounds
+    to, too."""
     assert old in CHANCE
     (tmp_path / "kernel.cu").write_text(CHANCE)
     (tmp_path / "candidate.cu").write_text(CHANCE.replace(old, new))
