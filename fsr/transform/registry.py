@@ -67,7 +67,7 @@ from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
 from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.sections.action import ShareSection
-from fsr.transform.sections.by_warp import WarpSections
+from fsr.transform.sections.warp_action import WarpSection
 from fsr.transform.selects.action import SelectChains
 from fsr.transform.slices.action import StageSlices
 from fsr.transform.slices.stage_rows import StageRows
@@ -88,7 +88,7 @@ STRUCTURAL: tuple[Action, ...] = (
     ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), DealThreads(), Delinearize(), SpreadLoop(),
     SegmentMarch(), MoreBlocks(), TwoStageFold(), ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(),
-    BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(), WarpSections(),
+    BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(), WarpSection(),
     SplitOutputs(),
 )  # fmt: skip
 # They change one kernel's details.

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from fsr.transform.sections.by_warp import WarpSections
+from fsr.transform.sections.warp_action import WarpSection
 
 SIZES = [{"blocks": b, "n": n} for b, n in [(1, 8), (3, 19), (2, 64)]]
 
@@ -242,7 +242,7 @@ SECTIONS = {
 @pytest.mark.parametrize("name", sorted(SECTIONS))
 def test_a_warp_does_what_a_thread_did(name: str, subject_from, apply_move, close_outputs, runner) -> None:
     subject = subject_from(SECTIONS[name])
-    changed = apply_move(WarpSections(), subject, "warp-section@kernel")
+    changed = apply_move(WarpSection(), subject, "warp-section@kernel")
     assert changed.plan == subject.candidate.plan
     assert "lane" in changed.source
     close_outputs(subject, changed, SIZES)
@@ -250,22 +250,22 @@ def test_a_warp_does_what_a_thread_did(name: str, subject_from, apply_move, clos
 
 
 def test_lanes_do_what_the_thread_did_in_its_order_of_elements(subject_from, apply_move) -> None:
-    source = apply_move(WarpSections(), subject_from(SECTIONS["place"]), "warp-section@kernel").source
+    source = apply_move(WarpSection(), subject_from(SECTIONS["place"]), "warp-section@kernel").source
     assert "for (int i = 1 + lane; i < w; i += 32)" in source
     assert "if (threadIdx.x < 32) {" in source
-    source = apply_move(WarpSections(), subject_from(SECTIONS["bins"]), "warp-section@kernel").source
+    source = apply_move(WarpSection(), subject_from(SECTIONS["bins"]), "warp-section@kernel").source
     assert "for (int which = threadIdx.x / 32; which < bins; which += 4)" in source
 
 
 def test_all_meet_where_the_thread_itself_wrote_what_lanes_read(subject_from, apply_move) -> None:
     for name, barriers in (("sum", 1), ("writes first", 2), ("mean", 2), ("two loops", 1)):
-        source = apply_move(WarpSections(), subject_from(SECTIONS[name]), "warp-section@kernel").source
+        source = apply_move(WarpSection(), subject_from(SECTIONS[name]), "warp-section@kernel").source
         assert source.count("__syncthreads") == barriers, name
 
 
 def test_the_longer_one_thread_takes_the_more_is_promised(subject_from) -> None:
     short, long_ = (subject_from(kernel(SUM.replace("blockDim.x; i++", f"{turns}; i++"))) for turns in (16, 128))
-    assert max(m.gain for m in WarpSections().moves(short)) < max(m.gain for m in WarpSections().moves(long_))
+    assert max(m.gain for m in WarpSection().moves(short)) < max(m.gain for m in WarpSection().moves(long_))
 
 
 LOOP = "for (int i = 0; i < blockDim.x; i++) sum += s[i];"
@@ -298,20 +298,20 @@ LOOP = "for (int i = 0; i < blockDim.x; i++) sum += s[i];"
 )
 def test_no_move_where_order_or_threads_would_tell(old: str, new: str, subject_from) -> None:
     assert old in SUM
-    assert list(WarpSections().moves(subject_from(kernel(SUM.replace(old, new))))) == []
+    assert list(WarpSection().moves(subject_from(kernel(SUM.replace(old, new))))) == []
 
 
 def test_no_move_where_a_variable_of_the_thread_lives_on(subject_from) -> None:
     ended = OWN_SUM.replace("row[3] += sum;\n    }", "row[3] += sum;\n    }\n    row[tid + 8] = sum;")
     assert ended != OWN_SUM
-    assert list(WarpSections().moves(subject_from(kernel(ended)))) == []
+    assert list(WarpSection().moves(subject_from(kernel(ended)))) == []
 
 
 def test_no_move_where_bits_must_stay_or_blocks_are_no_whole_warps(subject_from) -> None:
-    assert list(WarpSections().moves(subject_from(kernel(SUM, exact=True)))) == []
-    assert list(WarpSections().moves(subject_from(kernel(PLACE, exact=True))))
+    assert list(WarpSection().moves(subject_from(kernel(SUM, exact=True)))) == []
+    assert list(WarpSection().moves(subject_from(kernel(PLACE, exact=True))))
     for block in ("48", '"n"', "[8, 16]"):
-        assert list(WarpSections().moves(subject_from(kernel(SUM, block=block)))) == []
+        assert list(WarpSection().moves(subject_from(kernel(SUM, block=block)))) == []
 
 
 GUARDS = ("tid == 0", "!threadIdx.x", "threadIdx.x < 1", "tid < 5", "tid <= 2 && w > 9")
@@ -351,8 +351,8 @@ def test_composed_sections(seed: int, subject_from, close_outputs, runner) -> No
     head = FILL.replace("int tid", "__shared__ float kept[8];\n    int tid").replace("tid] = tid < w", "tid] = tid < w")
     clear = "if (tid < 8) kept[tid] = 0.0f;\n    __syncthreads();"
     subject = subject_from(kernel(f"{head}\n    {clear}\n    {own}\n    {whole}\n    {tail}"))
-    for move in WarpSections().moves(subject):
-        changed = WarpSections().apply(subject, move)
+    for move in WarpSection().moves(subject):
+        changed = WarpSection().apply(subject, move)
         close_outputs(subject, changed, SIZES)
         faults = runner.faults(changed, subject.contract, SIZES[1])
         assert faults == [] or runner.faults(subject.candidate, subject.contract, SIZES[1])

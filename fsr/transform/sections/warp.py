@@ -58,7 +58,7 @@ _ALL = Literal("0xffffffffu")
 
 
 @dataclass(frozen=True)
-class WarpSection:
+class ForWarp:
     """``turn``: goes through the threads that did it, where they are several; ``lead``: what the thread had; ``turns``:
     how many each loop has that is dealt out, at the timed sizes; ``single``: variables that a block shares; ``first``,
     ``last``: whether all have to meet before and after it."""
@@ -84,7 +84,7 @@ class WarpSection:
         return (*first, Comment(f"// {words}"), place, *last)
 
 
-def warp_section(target: Target, together: Together, section: Section, taken: set[str]) -> WarpSection | None:
+def for_warp(target: Target, together: Together, section: Section, taken: set[str]) -> ForWarp | None:
     """The section for a warp; None where that cannot be shown to be the same, or nothing of it can be dealt out."""
     turn = _turn(target, section, taken)
     if section.alone.count is not None and turn is None:
@@ -113,7 +113,7 @@ def warp_section(target: Target, together: Together, section: Section, taken: se
         return None
 
 
-def _dealt(target: Target, one: Opened, turn: For | None, lead: Block, sides: tuple[bool, bool]) -> WarpSection | None:
+def _dealt(target: Target, one: Opened, turn: For | None, lead: Block, sides: tuple[bool, bool]) -> ForWarp | None:
     single = one.memory.shared - one.memory.arrays
 
     def passed(body: Block) -> Target:
@@ -122,7 +122,7 @@ def _dealt(target: Target, one: Opened, turn: For | None, lead: Block, sides: tu
         whole = replace_stmt(target.kernel.body, one.section.stmt, (place,))
         return _with_shared_passed(target, whole, single)
 
-    written, found = _with_single_told(one.body, single), list[WarpSection]()
+    written, found = _with_single_told(one.body, single), list[ForWarp]()
     kept = Kept(passed(written)).block(written)  # what turns add to in memory, in variables
     for body in dict.fromkeys((written, kept)):
         loops = Loops(passed(body), body)
@@ -130,7 +130,7 @@ def _dealt(target: Target, one: Opened, turn: For | None, lead: Block, sides: tu
         turns = tuple(_turns(loops, s.loop) for s in shared)
         if max(turns, default=0) >= LEAST_TURNS:
             work = Work(loops, shared, repeated=True)
-            found.append(WarpSection(one, turn, lead, work, turns, single, *sides))
+            found.append(ForWarp(one, turn, lead, work, turns, single, *sides))
     return max(found, key=lambda way: sum(way.turns), default=None)
 
 

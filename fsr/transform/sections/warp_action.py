@@ -22,7 +22,7 @@ from fsr.transform.rows.share import Group
 from fsr.transform.sections.action import in_place, readable
 from fsr.transform.sections.lists import Lists
 from fsr.transform.sections.places import Together, sections
-from fsr.transform.sections.warp import WARP, WarpSection, warp_section
+from fsr.transform.sections.warp import WARP, ForWarp, for_warp
 from fsr.transform.target import Target, target_of, targets
 
 _LEAST_GAIN, _MOST_GAIN = 1.1, 6.0
@@ -35,13 +35,13 @@ class _Found:
     """The kernel in the form in which its sections were found, and those."""
 
     target: Target
-    sections: tuple[WarpSection, ...]
+    sections: tuple[ForWarp, ...]
     taken: frozenset[str]
     lists: Lists
 
 
 @dataclass(frozen=True, slots=True)
-class WarpSections:
+class WarpSection:
     """All of a kernel's sections at once."""
 
     name: str = "warp-section"
@@ -81,10 +81,10 @@ def _sections(target: Target) -> _Found:
         return none
     places = list(sections(target, few=True))
     together = Together(target, target.kernel) if places else None
-    found = list[WarpSection]()
+    found = list[ForWarp]()
     for section in places:
         assert together is not None
-        one = warp_section(target, together, section, taken)
+        one = for_warp(target, together, section, taken)
         found += [] if one is None else [one]
     return replace(none, sections=tuple(found), taken=frozenset(taken))
 
