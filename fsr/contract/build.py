@@ -12,6 +12,7 @@ from fsr.contract.arguments import arguments_of
 from fsr.contract.derived import derived_sizes, is_derived
 from fsr.contract.fields import Fields, did_you_mean
 from fsr.contract.launches import plan_of
+from fsr.contract.layouts import with_members_nested
 from fsr.contract.model import Argument, Contract, Inputs, Size, Tolerance
 from fsr.contract.passing import misfit, scalar_dtypes
 from fsr.contract.read import RawContract
@@ -40,7 +41,7 @@ def build(raw: RawContract, file: KernelFile, entry: str | None) -> Contract:
     sizes = _sizes(top)
     named = derived_sizes(raw)
     params = {p.name for one in signatures.values() for p in one.params}
-    symbols = symbols_of(file, list(signatures), told_variables(top.table("args"), params))
+    symbols = symbols_of(file, list(signatures), told_variables(with_members_nested(top.table("args")), params))
     args = (
         *arguments_of(top, signatures, main, sizes, symbols, _seen_in(file, main, sizes)),
         *stated_symbols(top, params, {s.name for s in sizes}, symbols),

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fsr.contract.fields import VALUE_KEYS, Fields, constraints_of, did_you_mean
 from fsr.contract.host import HostScope, constants, to_expression
+from fsr.contract.layouts import layout_of, with_members_nested
 from fsr.contract.model import Argument
 from fsr.errors import ContractError
 from fsr.expressions import evaluate_int, is_floating
 from fsr.hardware.c_types import BY_DTYPE
 from fsr.records import Role
 from fsr.source.constants import ConstantVariable, as_constants, constant_variables
+from fsr.source.declared_members import NotPlain
 from fsr.source.file import KernelFile
 from fsr.source.macros import expand
+from fsr.source.signature import Parameter
+from fsr.source.structures import Structure, Structures
 
 CONSTANT_BYTES = 65536  # CUDA's constant memory
 
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A variable and its shape; ``shape`` None where an extent is no number."""
+    """A variable and its shape; ``shape`` None where an extent is no number. ``structure``: of which it is one, or
+    several, with that of float64 for narrower floating members, where that is known; ``unread``: members that nothing
+    asks for."""
 
     variable: ConstantVariable
     shape: tuple[str, ...] | None
+    structure: Structure | None = None
+    wide: Structure | None = None
+    unread: frozenset[str] = frozenset()
 
     @property
     def clear(self) -> bool:
@@ -44,9 +54,30 @@ def symbols_of(file: KernelFile, entries: Sequence[str], told: Collection[str] =
     words = frozenset(["__constant__", *(["__device__"] if told else [])])
     if not any(words & (p.item.head | p.item.uses) for p in file.pieces):
         return {}
-    variables = constant_variables(expand(as_constants(file.cut(*entries).text, told)))
+    text = expand(as_constants(file.cut(*entries).text, told))
+    variables = constant_variables(text)
     scope = HostScope(values={name: str(value) for name, value in constants(file).items()})
-    return {v.name: Symbol(v, _shape(v, scope)) for v in variables}
+    found = {v.name: Symbol(v, _shape(v, scope), *_structures(file, v)) for v in variables}
+    return {name: replace(one, unread=_unread(one, text)) for name, one in found.items()}
+
+
+def _unread(symbol: Symbol, text: str) -> frozenset[str]:
+    paths = [leaf.path for leaf in symbol.structure.leaves] if symbol.structure is not None else []
+    names = {path: re.split(r"[.\[]", path)[0] for path in paths}
+    return frozenset(path for path, name in names.items() if not re.search(rf"(?:\.|->)\s*{name}\b", text))
+
+
+def _structures(file: KernelFile, variable: ConstantVariable) -> tuple[Structure | None, Structure | None]:
+    """That of a variable whose type is no number, as it is and widened."""
+    found = list[Structure | None]()
+    for widened in (False, True) if variable.dtype is None else ():
+        read = Structures(file.pieces, tuple(variable.name.split("::")[:-1]), frozenset(), widened=widened)
+        try:
+            found.append(read.read(variable.type))
+        except NotPlain:
+            found.append(None)
+    plain, wide = found or (None, None)
+    return (None, None) if plain is None or any(leaf.pointer for leaf in plain.leaves) else (plain, wide)
 
 
 def clear_symbols(file: KernelFile, entry: str, params: set[str]) -> tuple[list[Argument], list[str]]:
@@ -98,7 +129,8 @@ def stated_symbols(
     """The ``__constant__`` variables that host code fills: those of [args], and others whose declaration says enough.
 
     Raises ContractError."""
-    table = {n: v for n, v in top.table("args").items() if n not in params and is_symbol(n, v, symbols)}
+    told_of = with_members_nested(top.table("args"))
+    table = {n: v for n, v in told_of.items() if n not in params and is_symbol(n, v, symbols)}
     found = [_symbol(top, name, data, symbols, sizes) for name, data in table.items()]
     told = {argument.symbol for argument in found}
     for name, symbol in symbols.items():
@@ -109,10 +141,14 @@ def stated_symbols(
             found.append(symbol.argument(short))
             continue
         size = next(iter(sorted(sizes)), "n")
+        entry = f'an entry in [args]: {short} = {{symbol = "{name}", value = "{size}"}}, or low and high'
+        if symbol.structure is not None:
+            first = symbol.structure.leaves[0].path
+            entry = f"a table [args.{short}] with a line for each member: {first} = {{low = 0, high = 1}}"
         raise ContractError(
             f"the contract says nothing of the __constant__ variable {name!r} ({symbol.variable.type}), "
             "which host code fills",
-            expected=f'an entry in [args]: {short} = {{symbol = "{name}", value = "{size}"}}, or low and high',
+            expected=entry,
             where=top.raw.where("args"), fix="add it",
         )  # fmt: skip
     total = sum(math.prod(map(int, a.shape)) * BY_DTYPE[a.dtype].bytes for a in found)
@@ -128,9 +164,11 @@ def stated_symbols(
 
 def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], sizes: set[str]) -> Argument:
     fields = Fields(top.raw, data, "args", name)
-    fields.only(("symbol", "dtype", "role", "shape", "value", *VALUE_KEYS))
     wanted = fields.text("symbol", name) or name
     symbol = named(symbols, wanted)
+    structured = symbol is not None and symbol.structure is not None and "dtype" not in data
+    if not structured:
+        fields.only(("symbol", "dtype", "role", "shape", "value", *VALUE_KEYS))
     if symbol is None:
         raise fields.bad(
             f"{name} stands for the symbol {wanted!r}, which is no __constant__ variable without initialiser that the "
@@ -145,6 +183,8 @@ def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], si
             "role",
             fix="remove role: kernels cannot write it",
         )
+    if structured:
+        return _of_structures(top, name, data, symbol)
     dtype = fields.text("dtype") or symbol.variable.dtype
     if dtype not in BY_DTYPE:
         raise fields.bad(
@@ -168,3 +208,30 @@ def _symbol(top: Fields, name: str, data: Any, symbols: Mapping[str, Symbol], si
             fix=f'write {name} = {{low = 0, high = 100}}, or {name} = {{value = "n"}}',
         )
     return Argument(name, dtype, Role.IN, tuple(shape), None, 0, constraints, symbol.variable.name)
+
+
+def _of_structures(top: Fields, name: str, data: Mapping[str, Any], symbol: Symbol) -> Argument:
+    """A variable that is a structure, or an array of them, with what is said of its members."""
+    fields = Fields(top.raw, {k: v for k, v in data.items() if k not in ("symbol", "role")}, "args", name)
+    variable, structure = symbol.variable, symbol.structure
+    assert structure is not None
+    pointed = Parameter(
+        name, variable.type, None, 1, pointer=False, const=True, line=0, structure=structure, wide=symbol.wide
+    )
+    layout = layout_of(fields, pointed)
+    count = symbol.shape if variable.extents else ("1",)
+    if count is None or ("shape" in data and fields.expressions("shape") != count):
+        raise fields.bad(
+            f"the __constant__ variable {name} is of {variable.type}, and how many "
+            + ("its declaration says" if count else "there are is no number"),
+            "members alone", "shape", fix="remove shape, or say dtype and shape of all its words",
+        )  # fmt: skip
+    whole = (f for f in layout.fields if not is_floating(f.dtype) and f.path not in symbol.unread)
+    free = [f.path for f in whole if f.constraints.high is None or f.constraints.low is None]
+    if free:
+        raise fields.bad(
+            f"the integers {', '.join(free[:6])} of the __constant__ variable {name} have no limits",
+            "low and high, or value, of each", fix=f'write {free[0]} = {{low = 0, high = 100}}, or {{value = "n"}}',
+        )  # fmt: skip
+    shape = (*count, str(layout.bytes // layout.word))
+    return Argument(name, f"uint{8 * layout.word}", Role.IN, shape, symbol=variable.name, layout=layout)
