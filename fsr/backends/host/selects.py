@@ -21,7 +21,7 @@ GUESS, PUT = "fsr_guess_", "fsr_put_"
 _LONGEST = 400  # lines of a side
 _IF = re.compile(r"^\s*br i1 (%[\w.$-]+), label %([\w.$-]+), label %([\w.$-]+)")
 _GO = re.compile(r"^\s*br label %([\w.$-]+)")
-_PHI = re.compile(rf"^(\s*({VALUE}) = phi )((?:[a-z]+ )*?)(\S+) (\[.*)$")
+_PHI = re.compile(rf"^(\s*({VALUE}) = phi )((?:[a-z]+ )*?)(<\d+ x \w+>|[^\s<]\S*) (\[.*)$")
 _ARM = re.compile(r"\[ ([^\[\]]+?), %([\w.$-]+) \]")
 _READ = re.compile(rf"^\s*({VALUE}) = load (\w+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
 _WRITE = re.compile(r"^\s*store (\w+) (\S+), ptr (\S+?)(?:, |$)(?:align \d+)?(?:, !.*)?$")
@@ -161,16 +161,19 @@ class _Function:
     def _joined(self, block: _Block, target: _Block, condition: str, arms: Sequence[str | None]) -> bool:
         """The sides (None: no block of its own) as part of the block before them."""
         phis = [(n, found) for n, line in enumerate(target.lines) if (found := _PHI.match(line))]
-        if any(found[4] not in TYPES for _, found in phis):
-            return False
+        here = block.name or self._first_name(target)
+        sides = [arm if arm is not None else here for arm in arms]
+        for _, found in phis:
+            values = {at: value for value, at in _ARM.findall(found[5])}
+            if found[4] not in TYPES and len({values[side] for side in sides}) > 1:
+                return False
         own = [b for b in self.blocks if b.name in arms and b.name is not None]
         before = list(block.lines[:-1])
         for side in own:
             before += self._hoisted(side.lines[:-1], condition, turned=side.name == arms[1])
-        here = block.name or self._first_name(target)
         for n, found in phis:
             values = {at: value for value, at in _ARM.findall(found[5])}
-            yes, no = (values[arm if arm is not None else here] for arm in arms)
+            yes, no = (values[side] for side in sides)
             chosen = yes
             if yes != no:
                 chosen = self._name()
