@@ -222,21 +222,17 @@ def _offsets_of(fields: Fields, offsets: str) -> Constraints:
 
 
 def _set_of(fields: Fields, floating: bool) -> Constraints:
-    """Of integers that are each one of a list: of limits its ends are all there is to say."""
-    name = fields.keys[-1]
+    """Of numbers that are each one of a list: of limits its ends are all there is to say."""
     if "values" not in fields.data:
         raise fields.bad(f"{fields.title} has shares and no values", "shares beside values, a share for each", "shares",
                          fix="add values, or remove shares")  # fmt: skip
-    if floating:
-        raise fields.bad(f"{name} is floating, and has values", "values of integers and bool only", "values",
-                         fix="say low and high")  # fmt: skip
     others = [key for key in ("value", *VALUE_KEYS) if key in fields.data and key not in ("values", "shares", "sorted")]
     if others:
         raise fields.bad(
             f"{fields.title} has values, and {others[0]} beside them",
             "values, and at most shares and sorted: no others are tested", others[0], fix=f"remove {others[0]}",
         )  # fmt: skip
-    values = _listed_values(fields)
+    values = _listed_values(fields, floating)
     shares = _listed_shares(fields, len(values))
     order = sorted(range(len(values)), key=values.__getitem__)
     return Constraints(
@@ -245,22 +241,23 @@ def _set_of(fields: Fields, floating: bool) -> Constraints:
     )  # fmt: skip
 
 
-def _listed_values(fields: Fields) -> list[int]:
-    """Those that an integer is one of, as they are written."""
-    found = fields.data["values"]
-    if not isinstance(found, list) or not found or not all(isinstance(v, int) for v in found):
+def _listed_values(fields: Fields, floating: bool) -> list[float]:
+    """Those that a number is one of, as they are written; whole ones for integers."""
+    found, kinds = fields.data["values"], (int, float) if floating else (int,)
+    if not isinstance(found, list) or not found or not all(isinstance(v, kinds) and math.isfinite(v) for v in found):
+        words, no = ("numbers", "no quotes") if floating else ("whole numbers", "no quotes, no fractions")
         raise fields.bad(
-            f"{fields.title}: values is {found!r}", "a list of whole numbers: all that there are", "values",
-            fix="write values = [0, 2, 5], say: no quotes, no fractions, no expressions",
+            f"{fields.title}: values is {found!r}", f"a list of {words}: all that there are", "values",
+            fix=f"write values = [0, 2, 5], say: {no}, no expressions",
         )  # fmt: skip
     if len(found) > MOST_VALUES:
         raise fields.bad(f"{fields.title} has {len(found)} values", f"at most {MOST_VALUES}", "values",
                          fix="say low and high, which let all between them come too")  # fmt: skip
     twice = [v for at, v in enumerate(found) if v in found[:at]]
     if twice:
-        raise fields.bad(f"{fields.title}: values has {int(twice[0])} twice", "each once", "values",
+        raise fields.bad(f"{fields.title}: values has {twice[0]:g} twice", "each once", "values",
                          fix="remove one; for how often each comes add shares")  # fmt: skip
-    return list(map(int, found))
+    return list(map(float if floating else int, found))
 
 
 def _listed_shares(fields: Fields, count: int) -> list[float]:

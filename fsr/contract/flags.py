@@ -91,7 +91,7 @@ def _asks_sizes(a: Argument) -> bool:
 
 def _values(a: Argument) -> tuple[int, ...]:
     if a.constraints.values and _is_whole(a):
-        return a.constraints.values
+        return tuple(map(int, a.constraints.values))
     low, high = a.constraints.low, a.constraints.high
     if not _is_whole(a) or low is None or high is None:
         return ()

@@ -42,7 +42,7 @@ class Constraints:
     lows: tuple[str, ...] = ()
     highs: tuple[str, ...] = ()
     offsets: str | None = None
-    values: tuple[int, ...] = ()
+    values: tuple[float, ...] = ()
     shares: tuple[float, ...] = ()
 
     @property

@@ -151,6 +151,8 @@ def _limits(argument: Argument, extents: list[int], sizes: Mapping[str, int], la
 def _held(argument: Argument, spot: str) -> None:
     """Refuse values that the type does not hold."""
     dtype, values = argument.dtype, argument.constraints.values
+    if is_floating(dtype):
+        return
     bits = 1 if dtype == "bool" else 8 * BY_DTYPE[dtype].bytes
     least, most = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if dtype.startswith("int") else (0, 2**bits - 1)
     beyond = [v for v in values if not least <= v <= most]

@@ -35,7 +35,7 @@ class PromisedValues(Protocol):
     @property
     def positive(self) -> bool: ...
     @property
-    def values(self) -> Sequence[int]: ...
+    def values(self) -> Sequence[float]: ...
 
 
 class PromisedArgument(Protocol):
@@ -106,7 +106,7 @@ def _scalar(argument: PromisedArgument, known: Mapping[str, str]) -> Iterator[st
         if not held and argument.dtype not in HALVES and names(argument.value) <= set(known):
             yield f"{argument.name} == ({kind}){in_c(argument.value)}"
         return
-    if rules.values:
+    if rules.values and argument.dtype not in HALVES:
         yield "(" + " || ".join(f"{argument.name} == ({kind}){_literal(v)}" for v in rules.values) + ")"
         return
     if argument.dtype not in PLAIN:
@@ -118,8 +118,10 @@ def _scalar(argument: PromisedArgument, known: Mapping[str, str]) -> Iterator[st
         yield f"{argument.name} {'>' if rules.positive else '>='} 0"
 
 
-def _literal(value: int) -> str:
-    """A whole number of at most 64 bits as C has it: the least one is no literal."""
+def _literal(value: float) -> str:
+    """A number as C has it; of whole ones of at most 64 bits the least is no literal."""
+    if isinstance(value, float):
+        return repr(value)
     if value < -(2**63) + 1:
         return f"({value + 1}LL - 1)"
     return f"{value}{'LL' if value < 2**63 else 'ULL'}"

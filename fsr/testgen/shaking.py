@@ -15,6 +15,7 @@ from fsr.records import Case, Role
 from fsr.testgen.bounds import element_bounds
 from fsr.testgen.chunks import in_chunks
 from fsr.testgen.draws import mixed
+from fsr.testgen.value_sets import is_set
 from fsr.testgen.values import Array, CaseData
 
 PERTURBED_RUNS = 3
@@ -28,7 +29,9 @@ def _movable(contract: Contract, case: Case, data: CaseData) -> list[str]:
     return [
         name
         for name, array in data.arrays.items()
-        if is_float(array.dtype) and (contract.argument(name).role is not Role.OUT or name in case.aliased)
+        if is_float(array.dtype)
+        and (contract.argument(name).role is not Role.OUT or name in case.aliased)
+        and not is_set(contract.argument(name))  # what is compared with one of a list is that very number
     ]
 
 
@@ -87,7 +90,7 @@ def nudged(contract: Contract, case: Case, data: CaseData, number: int) -> CaseD
         return replace(data, arrays=arrays).together()
     scalars = {
         name: replace(s, value=float(_shaken(value := np.array([s.value], np.float64), step, _apart(value, rng))[0]))
-        if s.dtype == "float64"
+        if s.dtype == "float64" and not is_set(contract.argument(name))
         else s
         for name, s in data.scalars.items()
     }

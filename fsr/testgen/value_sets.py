@@ -1,4 +1,4 @@
-"""Integers that are each one of a list (letters, flags, spins): drawn as their places in it, then looked up.
+"""Numbers that are each one of a list (letters, flags, spins): drawn as their places in it, then looked up.
 
 Places are integers of 0 to k - 1, so that all families mean what they mean for limits: few values, one apart from all
 others, ramps, an end. Whatever is made of places, no element is outside of the list.
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fsr.contract.model import Argument, Constraints, Contract
-from fsr.hardware.dtypes import numpy_dtype
+from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Case
 from fsr.testgen import families
 from fsr.testgen.draws import BLOCK, TABLE, Draw, Kind
@@ -40,7 +40,7 @@ def is_set(argument: Argument) -> bool:
 def placed(argument: Argument) -> Argument:
     """An argument as that of its places."""
     last, dtype = len(argument.constraints.values) - 1, numpy_dtype(argument.dtype)
-    fits = dtype.kind == "b" or last <= np.iinfo(dtype).max
+    fits = not is_float(dtype) and (dtype.kind == "b" or last <= np.iinfo(dtype).max)
     rules = replace(argument.constraints, low="0", high=str(last))
     return replace(argument, dtype=argument.dtype if fits else WIDER, constraints=rules)
 
@@ -50,7 +50,7 @@ def looked_up(made: Array | Draw, argument: Argument, shape: tuple[int, ...], *,
     rules, dtype = argument.constraints, numpy_dtype(argument.dtype)
     if not isinstance(made, Draw):
         return values_at(made, rules, dtype)
-    found = formula(made, rules, timed=timed)
+    found = None if is_float(dtype) else formula(made, rules, timed=timed)
     if found is not None:
         return found
     return values_at(made.values(numpy_dtype(placed(argument).dtype)).reshape(shape), rules, dtype)
@@ -64,7 +64,7 @@ def values_at(places: Array, rules: Constraints, dtype: np.dtype[Any]) -> Array:
 def places_of(numbers: Iterable[float], rules: Constraints) -> list[int]:
     """Where those of the numbers stand that are in the list."""
     at = {value: place for place, value in enumerate(rules.values)}
-    return [at[int(n)] for n in numbers if n == int(n) and int(n) in at]
+    return [at[n] for n in numbers if n in at]
 
 
 def family_of(family: str, rules: Constraints) -> str:

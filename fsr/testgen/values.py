@@ -303,7 +303,7 @@ def _echo(contract: Contract, argument: Argument, case: Case, scalars: Mapping[s
         return _echo_source(contract, argument, case, scalars) if argument in echoing.values() else None
     limits, (least, most) = integer_bounds(argument, sizes), integer_bounds(source, sizes)
     if value_sets.is_set(source) and not value_sets.is_set(argument):
-        least, most = source.constraints.values[0], source.constraints.values[-1]
+        least, most = (int(source.constraints.values[at]) for at in (0, -1))
     if not limits[0] <= least <= most <= limits[1]:
         return None
     values = _echo_source(contract, source, case, scalars)

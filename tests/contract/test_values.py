@@ -333,7 +333,7 @@ __global__ void k(P p, int *y, int n)
         ("values = [5, 0, 2]", "values = [5, 0], shares = [1, 2]", "the scalar mode has shares", 13),
         ("// y = ", "// n = {values = [1, 2]}\n// y = ", "n is a size, and has values", 14),
         ('{role = "out", shape', '{role = "out", values = [1], shape', "the argument y is out, and says what", 14),
-        ("const int *cells", "const float *cells", "cells is floating, and has values", 8),
+        ("values = [0, 1, 9], shares", 'values = ["0", 1], shares', "args.cells: values is ['0', 1]", 8),
         ("// [sizes]", '// aliasing = [["flags", "text", "key"]]\n// [sizes]', "", 0),
         ("// [sizes]", '// aliasing = [["spins", "on"]]\n// [sizes]',
          "spins and on may overlap, and have different values", 11),
