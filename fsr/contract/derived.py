@@ -1,4 +1,5 @@
-"""Sizes that others tell: a name for an expression of sizes, which stands for it wherever it is written."""
+"""Names for expressions of sizes, which stand for them wherever they are written: sizes that others tell, and macros
+that the contract gives a whole number (``defines = ["Q1D=8"]``)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from fsr.errors import ContractError
 from fsr.expressions import names
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
+_MACRO = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*\(?\s*(\d+)\s*\)?\s*")
 
 
 def is_derived(value: Any) -> bool:
@@ -21,9 +23,18 @@ def is_derived(value: Any) -> bool:
 def written_out(raw: RawContract, text: str) -> str:
     """An expression with derived sizes as what they stand for; as it is where none is named."""
     stated = raw.data.get("sizes")
-    if not isinstance(stated, Mapping) or not any(map(is_derived, stated.values())):
+    if not macro_values(raw) and (not isinstance(stated, Mapping) or not any(map(is_derived, stated.values()))):
         return text
     return substituted(text, derived_sizes(raw))
+
+
+def macro_values(raw: RawContract) -> dict[str, str]:
+    """The macros that the contract gives a whole number, but for those that are called as a size."""
+    stated, sizes = raw.data.get("defines"), raw.data.get("sizes")
+    texts = [text for text in stated if isinstance(text, str)] if isinstance(stated, list) else []
+    found = (m for text in texts if (m := _MACRO.fullmatch(text)) is not None)
+    taken = sizes if isinstance(sizes, Mapping) else {}
+    return {m[1]: m[2] for m in found if m[1] not in taken}
 
 
 def derived_sizes(raw: RawContract) -> Mapping[str, str]:
@@ -31,7 +42,7 @@ def derived_sizes(raw: RawContract) -> Mapping[str, str]:
     or itself."""
     stated = raw.data.get("sizes") or {}
     left = {name: value for name, value in stated.items() if is_derived(value)}
-    chosen, found = stated.keys() - left.keys(), dict[str, str]()
+    chosen, found = stated.keys() - left.keys(), macro_values(raw)
     for name, text in left.items():
         try:
             names(text)
