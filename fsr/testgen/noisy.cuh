@@ -51,7 +51,7 @@ template <int P> struct fsr_wide {
 __device__ inline unsigned long long fsr_salt(double a, double b = 0.0, double c = 0.0) {
   return (unsigned long long)__double_as_longlong(a) + (unsigned long long)__double_as_longlong(b) + 3 * (unsigned long long)__double_as_longlong(c);
 }
-template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r, unsigned long long operands = 0) {
+template <int P, bool Function = false> __device__ inline fsr_wide<P> fsr_rounded(double r, unsigned long long operands = 0) {
 #ifdef FSR_NOISE
   if (!(r < 1e300 && r > -1e300)) return r;
   unsigned long long b = (unsigned long long)__double_as_longlong(r);
@@ -61,7 +61,12 @@ template <int P> __device__ inline fsr_wide<P> fsr_rounded(double r, unsigned lo
   b ^= b >> 31;
   // A double cannot be off by half of its last bit: one up, one down or neither. (A share of r would be rounded away
   // wherever r is just above a power of two, and a residue of 0 there would look exact.)
-  if (P == 53) return r == 0.0 ? r : __longlong_as_double(__double_as_longlong(r) + FSR_NOISE * ((long long)(b >> 63) - (long long)(b >> 62 & 1)));
+  if (P == 53) {
+    const bool deep = r < 2.2e-308 && r > -2.2e-308 && (r > 1e-322 * FSR_NOISE || r < -1e-322 * FSR_NOISE);  // four spacings, as below
+    const long long up = b >> 63, down = Function ? !up : b >> 62 & 1;  // functions are not rounded correctly: one off
+    const long long last = deep ? (long long)(b >> 61) - 4 : up - down;
+    return r == 0.0 ? r : __longlong_as_double(__double_as_longlong(r) + FSR_NOISE * last);
+  }
   // Where r is denormal in the type an error is no share of it but some of the spacings there: four, and eight in float,
   // where that is a millionth of the smallest normal value. (A running mean rounds by a whole spacing a term.)
   const double spacing = P == 24 ? 1.4e-45 : P == 11 ? 5.97e-8 : P == 8 ? 9.19e-41 : 0.0;
@@ -110,7 +115,7 @@ template <int P> __device__ inline fsr_wide<P> operator+(fsr_wide<P> a) { return
   }
 FSR_COMPARISON(<) FSR_COMPARISON(>) FSR_COMPARISON(<=) FSR_COMPARISON(>=) FSR_COMPARISON(==) FSR_COMPARISON(!=)
 
-#define FSR_UNARY(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return fsr_rounded<P>(name(a.v), fsr_salt(a.v)); }
+#define FSR_UNARY(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return fsr_rounded<P, true>(name(a.v), fsr_salt(a.v)); }
 #define FSR_EXACT(name) template <int P> __device__ inline fsr_wide<P> name(fsr_wide<P> a) { return name(fsr_seen<P>(a.v)); }
 #define FSR_BINARY(name, call, round, see)                                                                         \
   template <int P, int Q> __device__ inline fsr_wide<(P > Q ? P : Q)> name(fsr_wide<P> a, fsr_wide<Q> b) {         \
@@ -125,9 +130,10 @@ FSR_COMPARISON(<) FSR_COMPARISON(>) FSR_COMPARISON(<=) FSR_COMPARISON(>=) FSR_CO
 template <int P> __device__ inline double fsr_same(double v) { return v; }
 template <int P> __device__ inline fsr_wide<P> fsr_kept(double r, unsigned long long) { return r; }
 FSR_UNARY(exp) FSR_UNARY(exp2) FSR_UNARY(exp10) FSR_UNARY(expm1) FSR_UNARY(log) FSR_UNARY(log2) FSR_UNARY(log10)
-FSR_UNARY(log1p) FSR_UNARY(sqrt) FSR_UNARY(rsqrt) FSR_UNARY(cbrt) FSR_UNARY(sin) FSR_UNARY(cos) FSR_UNARY(tan)
+FSR_UNARY(log1p) FSR_UNARY(rsqrt) FSR_UNARY(cbrt) FSR_UNARY(sin) FSR_UNARY(cos) FSR_UNARY(tan)
 FSR_UNARY(asin) FSR_UNARY(acos) FSR_UNARY(atan) FSR_UNARY(sinh) FSR_UNARY(cosh) FSR_UNARY(tanh) FSR_UNARY(erf)
 FSR_UNARY(erfc) FSR_UNARY(normcdf)
+template <int P> __device__ inline fsr_wide<P> sqrt(fsr_wide<P> a) { return fsr_rounded<P>(sqrt(a.v), fsr_salt(a.v)); }
 FSR_EXACT(floor) FSR_EXACT(ceil) FSR_EXACT(rint) FSR_EXACT(round) FSR_EXACT(trunc) FSR_EXACT(nearbyint)
 template <int P> __device__ inline fsr_wide<P> fabs(fsr_wide<P> a) { return fabs(a.v); }
 template <int P> __device__ inline fsr_wide<P> abs(fsr_wide<P> a) { return fabs(a.v); }

@@ -22,6 +22,7 @@ PERTURBED_RUNS = 3
 ALONE_MOST = 4  # inputs shaken one at a time
 DRIFTING_RUNS = 3  # of more than these
 NOISY_STEP = 2.0**-40  # far below float's rounding, far above double's: another sample of the noise, the same problem
+DENORMAL_STEPS = 8  # spacings of denormal doubles by which they are moved: ten ways, as amounts are halves at least
 NOISY_DOUBLE_STEP = 2.0**-47  # where all is float64: some last bits, no more than shaken inputs leave room for anyway
 
 
@@ -208,6 +209,18 @@ def perturbation(dtype: np.dtype[Any]) -> float:
     return max(2.0**-12, 4.0 * float_limits(dtype).eps)
 
 
+def _unstuck(array: Array, moved: Array, amounts: Array) -> Array:
+    """Float64 elements that a share of themselves cannot move, being denormal, moved by some of the spacings there:
+    runs of the same inputs round alike, which looks as if nothing did."""
+    still = (moved == array) & (array != 0.0) & (np.abs(array) < float_limits(np.dtype(np.float64)).tiny)
+    if not still.any():
+        return moved
+    spacing = np.float64(5e-324)
+    most = np.minimum(np.abs(array[still]) / spacing / 2, DENORMAL_STEPS)  # no sign changes
+    moved[still] = array[still] + np.rint(amounts[still] * most) * spacing
+    return moved
+
+
 def _shaken(array: Array, step: float, amounts: Array) -> Array:
     """Each element off by a relative ``step`` times its amount."""
     shaken, flat = np.empty_like(array, order="C"), np.ascontiguousarray(array).reshape(-1)
@@ -216,7 +229,8 @@ def _shaken(array: Array, step: float, amounts: Array) -> Array:
     def shake(part: slice) -> None:
         with np.errstate(over="ignore", invalid="ignore"):
             # In float64 throughout: a step far below float32's own must not be lost.
-            result[part] = (doubled(flat[part]) * (1.0 + step * by[part].astype(np.float64))).astype(array.dtype)
+            found = (doubled(flat[part]) * (1.0 + step * by[part].astype(np.float64))).astype(array.dtype)
+            result[part] = found if array.dtype != np.float64 else _unstuck(flat[part], found, by[part])
 
     in_chunks(array.size, shake)
     return shaken

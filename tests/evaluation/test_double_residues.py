@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fsr.app.checking import judge
+from fsr.records import Case
+from fsr.runs.kernel import load_kernel
 from fsr.runs.options import RefineOptions
+from fsr.testgen.shaking import nudged
+from fsr.testgen.values import build
 
 SPREAD = """
 // /// fsr
@@ -82,3 +88,39 @@ def test_what_a_function_near_one_leaves(tmp_path: Path, old: str, new: str, sta
     (tmp_path / "kernel.cu").write_text(CHANCE)
     (tmp_path / "candidate.cu").write_text(CHANCE.replace(old, new))
     assert judge(tmp_path / "candidate.cu", RefineOptions(tmp_path / "kernel.cu", "host"), timed=False).status == status
+
+
+RATE = SUM, "0.01 * (a[i] + 1.0) * b[i] * 60.0"
+
+
+@pytest.mark.parametrize(
+    ("new", "status"),
+    [
+        ("-expm1(-t)", "passed"),
+        ("1.0 - exp(-t * (1.0 + 1e-11))", "failed"),
+        ("t > 1e-9 ? 1.0 - exp(-t) : 0.0", "failed"),
+    ],
+)
+def test_denormal_exponents(tmp_path: Path, new: str, status: str) -> None:
+    """They leave nothing beside one, and a constant's product has few other values nearby: what is left is still the
+    rounding of a function, which is off by a last bit in each run."""
+    original = (
+        CHANCE.replace(*RATE).replace("low = 0.001, high = 0.1", "low = 0, high = 1").replace("low = 0.5", "low = 0")
+    )
+    (tmp_path / "kernel.cu").write_text(original)
+    (tmp_path / "candidate.cu").write_text(original.replace("1.0 - exp(-t)", new))
+    assert judge(tmp_path / "candidate.cu", RefineOptions(tmp_path / "kernel.cu", "host"), timed=False).status == status
+
+
+def test_denormal_doubles_are_moved_too(tmp_path: Path) -> None:
+    """A share of 2^-47 leaves them as they are: every noisy run had the same inputs, and erred alike or not at all."""
+    (tmp_path / "kernel.cu").write_text(CHANCE.replace(", low = 0.001, high = 0.1", ""))
+    contract = load_kernel(tmp_path / "kernel.cu").contract
+    inputs = np.array([2.3e-318, -2.3e-318, 5e-324, 1e-322, -0.0, 1e-310, 1.0])
+    case = Case("c", (("n", inputs.size),), "normal", 7)
+    data = build(contract, case)
+    data = replace(data, arrays={**data.arrays, "a": inputs})
+    runs = np.stack([nudged(contract, case, data, k).arrays["a"] for k in range(24)])
+    assert (np.signbit(runs) == np.signbit(inputs)).all()
+    assert (np.abs(runs - inputs) <= 8 * 5e-324 + 1e-13 * np.abs(inputs)).all()
+    assert [len(np.unique(column)) >= 5 for column in runs.T] == [True, True, False, True, False, True, True]
