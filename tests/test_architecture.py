@@ -21,7 +21,7 @@ MODULES = CORE + SERVICE
 # From the ground up; a part imports from lower rows only. Rows of one floor stand below each other where one
 # part of it carries the others.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "files", "records"),
+    ("errors", "files", "folders", "records"),
     ("identity", "expressions", "settings", "sandbox", "hardware", "given"),
     ("emulator", "computation"),
     ("source", "backends", "report"),

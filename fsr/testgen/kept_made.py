@@ -6,16 +6,16 @@ that times, the one that promotes, the recorder's. The folder is the run's own, 
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fsr.folders import filled
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.identity import digest
 from fsr.records import Case
@@ -37,7 +37,7 @@ def kept(folder: Path, case: Case, make: Callable[[], dict[str, Array]]) -> dict
     if size >= LEAST_BYTES and all(array.size for array in made.values()):
         with suppress(OSError):
             if size <= shutil.disk_usage(folder).free // FOLDER_SHARE:
-                _write(place, made)
+                filled(place, partial(_write, made=made))
     return made
 
 
@@ -52,14 +52,8 @@ def _read(place: Path) -> dict[str, Array]:
 
 
 def _write(place: Path, made: Mapping[str, Array]) -> None:
-    """All of it or nothing: it takes its name when it is complete, and the first to do so wins."""
-    building = Path(tempfile.mkdtemp(prefix=".building-", dir=place.parent))
-    try:
-        lines = list[str]()
-        for number, (name, array) in enumerate(made.items()):
-            np.ascontiguousarray(array).tofile(building / str(number))
-            lines.append(" ".join([str(number), name, array.dtype.name, *map(str, array.shape)]))
-        (building / "arrays").write_text("\n".join(lines) + "\n")
-        os.rename(building, place)  # noqa: PTH104  # Path.rename would replace
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
+    lines = list[str]()
+    for number, (name, array) in enumerate(made.items()):
+        np.ascontiguousarray(array).tofile(place / str(number))
+        lines.append(" ".join([str(number), name, array.dtype.name, *map(str, array.shape)]))
+    (place / "arrays").write_text("\n".join(lines) + "\n")

@@ -212,12 +212,11 @@ def perturbation(dtype: np.dtype[Any]) -> float:
 def _unstuck(array: Array, moved: Array, amounts: Array) -> Array:
     """Float64 elements that a share of themselves cannot move, being denormal, moved by some of the spacings there:
     runs of the same inputs round alike, which looks as if nothing did."""
-    still = (moved == array) & (array != 0.0) & (np.abs(array) < float_limits(np.dtype(np.float64)).tiny)
-    if not still.any():
-        return moved
-    spacing = np.float64(5e-324)
-    most = np.minimum(np.abs(array[still]) / spacing / 2, DENORMAL_STEPS)  # no sign changes
-    moved[still] = array[still] + np.rint(amounts[still] * most) * spacing
+    limits = float_limits(array.dtype)
+    small = np.flatnonzero(np.abs(array) < limits.tiny)
+    still = small[(moved[small] == array[small]) & (array[small] != 0.0)]
+    most = np.minimum(np.abs(array[still]) / limits.smallest / 2, DENORMAL_STEPS)  # no sign changes
+    moved[still] = array[still] + np.rint(amounts[still] * most) * limits.smallest
     return moved
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from fsr.folders import filled
 
 # A precompiled header takes 23 MB, and every version of the headers has ten of its own, one for each set of options.
 MOST_KEPT = 32
@@ -24,16 +25,7 @@ def built_once(target: Path, build: Callable[[Path], None]) -> Path:
             os.utime(target)
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
-    path = Path(tempfile.mkdtemp(prefix=".building-", dir=target.parent))
-    try:
-        build(path)
-        try:
-            os.rename(path, target)  # noqa: PTH104
-        except OSError:
-            if not target.is_dir():
-                raise
-    finally:
-        shutil.rmtree(path, ignore_errors=True)
+    filled(target, build)
     _make_room(target.parent)
     return target
 

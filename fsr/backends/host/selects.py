@@ -163,17 +163,15 @@ class _Function:
         phis = [(n, found) for n, line in enumerate(target.lines) if (found := _PHI.match(line))]
         here = block.name or self._first_name(target)
         sides = [arm if arm is not None else here for arm in arms]
-        for _, found in phis:
-            values = {at: value for value, at in _ARM.findall(found[5])}
-            if found[4] not in TYPES and len({values[side] for side in sides}) > 1:
-                return False
+        values = [{at: value for value, at in _ARM.findall(found[5])} for _, found in phis]
+        pairs = [tuple(of_phi[side] for side in sides) for of_phi in values]
+        if any(yes != no and found[4] not in TYPES for (_, found), (yes, no) in zip(phis, pairs, strict=True)):
+            return False
         own = [b for b in self.blocks if b.name in arms and b.name is not None]
         before = list(block.lines[:-1])
         for side in own:
             before += self._hoisted(side.lines[:-1], condition, turned=side.name == arms[1])
-        for n, found in phis:
-            values = {at: value for value, at in _ARM.findall(found[5])}
-            yes, no = (values[side] for side in sides)
+        for (n, found), (yes, no) in zip(phis, pairs, strict=True):
             chosen = yes
             if yes != no:
                 chosen = self._name()

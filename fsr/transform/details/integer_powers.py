@@ -143,12 +143,11 @@ def _product(base: str, exponent: str, *, single: bool) -> str:
     number = _value(exponent)
     if number is None:
         return ""
-    of_third = base
     base = f"(float)({base})" if single else base
     if abs(number) == 0.5:
         return f"{'sqrt' if number > 0 else 'rsqrt'}({base})"
     if abs(number - 1 / 3) < _ROUNDED:
-        return f"fsr_third_root({base}, 1.0f)" if single else f"fsr_third_root({of_third}, {exponent})"
+        return f"fsr_third_root({base}, {'1.0f' if single else exponent})"
     if number == -1.0:
         return f"(1 / fsr_power<1>({base}))"
     if abs(number) in (1.5, 2.5, 3.5):

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsr.analysis.types import bare, resolved
-from fsr.hardware.c_types import LANES, element_bytes
+from fsr.analysis.types import bare
+from fsr.hardware.c_types import LANES, dtype_bytes
 from fsr.source.arrays import is_only_one
 from fsr.source.form import Binary, Cast, Declare, Expr, Index, Name, Unary
 from fsr.source.parse import parse_device_functions
-from fsr.source.types import plain_type
+from fsr.source.types import plain_type, resolve_dtype
 from fsr.source.walk import names_assigned, walk_stmts
 from fsr.transform.trees.threads import Threads
 
@@ -76,9 +76,8 @@ def _pointers(stmts: list[Declare], found: dict[str, Shared], threads: Threads) 
 
 
 def _size(type_: str, threads: Threads) -> int:
-    aliases = threads.target.aliases
-    element, count = LANES.get(plain_type(bare(type_), aliases), (None, 0))
-    return element_bytes(resolved(type_, aliases)) or (0 if element is None else element.bytes * count)
+    dtype, count = resolve_dtype(bare(type_), threads.target.aliases)
+    return 0 if dtype is None else (dtype_bytes(dtype) or 0) * count
 
 
 def _pointed(e: Expr, found: dict[str, Shared], threads: Threads) -> tuple[str, int] | None:
