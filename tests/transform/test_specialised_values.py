@@ -15,7 +15,7 @@ PARTS = """
 // entry = "parts"
 // [sizes]
 // n = {min = 1, max = 100000, timed = 50000}
-// d = {min = 1, max = 8, timed = 3}
+// d = {min = 1, max = 200, timed = 3}
 // k = {min = 1, max = 9, timed = 5}
 // [args]
 // x = {role = "in", dtype = "float32", shape = ["n", "d"], low = -2, high = 2}
@@ -60,15 +60,40 @@ def test_both_ways_do_the_same(subject_from, runner) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("timed = 3}", "timed = [3, 4]}"),
-        ("d = {min = 1, max = 8, timed = 3}", "d = 3"),
+        ("d = {min = 1, max = 200, timed = 3}", "d = 3"),
         ("const int row", "d += 0; const int row"),
     ],
-    ids=["several are timed", "always the same", "written"],
+    ids=["always the same", "written"],
 )
 def test_what_is_no_number_of_what_is_timed_stays(old: str, new: str, subject_from) -> None:
     assert old in PARTS
     subject = subject_from(PARTS.replace(old, new))
+    for move in SpecialisedValues().moves(subject):
+        source = SpecialisedValues().apply(subject, move).source
+        assert "if (taps == 5)" in source
+        assert "d ==" not in source
+
+
+def _several(subject_from, n: str, d: str, k: str = "5"):
+    text = PARTS.replace("timed = 50000", f"timed = {n}").replace("timed = 3", f"timed = {d}")
+    return subject_from(text.replace("timed = 5}", f"timed = {k}}}"))
+
+
+def test_each_timed_size_has_its_way(subject_from, runner) -> None:
+    subject = _several(subject_from, "[50000, 40000, 30000]", "[3, 4, 3]", "[5, 7, 5]")
+    moves = list(SpecialisedValues().moves(subject))
+    assert {m.param("loops") for m in moves} == {"kept", "whole"}
+    for move in moves:
+        changed = SpecialisedValues().apply(subject, move)
+        first, second = "if (d == (unsigned)3 && taps == 5)", "if (d == (unsigned)4 && taps == 7)"
+        assert changed.source.count(first) == changed.source.count(second) == 1
+        assert changed.source.count("d ==") == 2
+        runner.check(subject, changed, *SIZES, {"n": 9, "d": 4, "k": 7})
+
+
+@pytest.mark.parametrize("d", ["[1, 2, 3, 4, 6]", "[3, 200]"], ids=["too many", "too large"])
+def test_of_too_many_ways_or_large_ones_those_that_vary_stay(d: str, subject_from) -> None:
+    subject = _several(subject_from, "50000", d)
     for move in SpecialisedValues().moves(subject):
         source = SpecialisedValues().apply(subject, move).source
         assert "if (taps == 5)" in source
