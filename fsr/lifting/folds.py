@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -31,6 +32,7 @@ from fsr.lifting.taps import Extents, by_taps
 Lists = Sequence[Sequence[int]]
 Places = Sequence[Sequence[tuple[int, ...]]]  # of each sample's terms
 _MOST_TAPS = 32
+_MOST_BASES = 8  # that a clipped fold is looked for along
 _MOST_IN_BOX = 1 << 17  # points that a clipped fold may go over at sizes that are watched
 
 
@@ -260,9 +262,15 @@ class Folding:
         if max(map(len, by)) < FEWEST or op in ("argmax", "argmin"):
             raise Refused("a few terms")
         vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
-        basis = _basis(max(vectors, key=len))
-        ranked = [[tuple(v[b] for b in basis) for v in items] for items in vectors]
-        names, body = self._along(op, points, by, ranked)
+        widest = max(vectors, key=len)
+        for basis in dict.fromkeys(tuple(_basis(widest, first)) for first in range(min(_MOST_BASES, len(widest[0])))):
+            with suppress(Refused):
+                return self._clipped_along(op, points, by, [[tuple(v[b] for b in basis) for v in x] for x in vectors])
+        raise Refused("a window along no buffer")
+
+    def _clipped_along(self, op: str, points: Points, by: Lists, places: Places) -> Fold:
+        """Such a window whose terms stand at these places. Raises Refused."""
+        names, body = self._along(op, points, by, places)
         of = {e.indices[d]: (e.buffer, d) for e in distinct(body) if isinstance(e, Load) for d in range(len(e.indices))}
         own = [next((of[i] for i in of if isinstance(i, Number) and i.index == affine(n)), None) for n in names]
         at, sizes = self._by_run(points)
@@ -418,12 +426,13 @@ class Folding:
         return self.fitter.placed(tree, lambda there: term if there else neutral(op, type_of(term)))
 
 
-def _basis(vectors: Sequence[Sequence[int]]) -> list[int]:
-    """The fewest entries that tell vectors apart, the first ones. Raises Refused."""
+def _basis(vectors: Sequence[Sequence[int]], first: int = 0) -> list[int]:
+    """The fewest entries that tell vectors apart, the first ones from ``first`` on. Raises Refused."""
     basis, apart = list[int](), 1
     if len({len(v) for v in vectors}) > 1:
         raise Refused("terms of a fold have not the same indices")
-    for c in range(len(vectors[0]) if vectors else 0):
+    width = len(vectors[0]) if vectors else 0
+    for c in (*range(first, width), *range(first)):
         found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
         if found > apart:
             basis.append(c)
