@@ -310,12 +310,26 @@ def _number(graph: Graph, told: str, run: Run) -> int:
 
 def _made_of(graph: Graph, e: ast.expr, dtype: str, run: Run) -> int:
     number = float(evaluate(ast.unparse(e), run.sizes))
+    factors = _factors(e)
     if number.is_integer() and abs(number) < FLOATS["float64"]:
-        return graph.op(dtype, graph.integer(int(number), "int64"))
+        if len(factors) < 2:
+            return graph.op(dtype, graph.integer(int(number), "int64"))
+        made = [_made_of(graph, part, "float64", run) for part in factors]  # no sum of sizes tells a product of them
+        return graph.op(dtype, graph.list_of("prod", made))
     if not isinstance(e, ast.BinOp) or not isinstance(e.op, ast.Div | ast.Mult):
         return graph.const(number, dtype)
     left, right = (_made_of(graph, part, dtype, run) for part in (e.left, e.right))
     return graph.divided(left, right) if isinstance(e.op, ast.Div) else graph.list_of("prod", [left, right])
+
+
+def _factors(e: ast.expr) -> list[ast.expr]:
+    """The factors of a product of sizes; the expression alone where it is none, or one of a size and a number."""
+    match e:
+        case ast.BinOp(left, ast.Mult(), right) if names(ast.unparse(left)) and names(ast.unparse(right)):
+            return [*_factors(left), *_factors(right)]
+        case ast.BinOp(base, ast.Pow(), ast.Constant(2 | 3 as power)) if names(ast.unparse(base)):
+            return [base] * int(power)
+    return [e]
 
 
 def _is_one_value(a: Argument) -> bool:

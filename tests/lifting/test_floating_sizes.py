@@ -58,3 +58,20 @@ def test_a_number_that_sizes_tell_is_made_of_them(tmp_path, value: str, found: s
     text = KERNEL.replace("TYPE size, double a", "float size, double a, int n").replace("i < size", "i < n")
     text = text.replace("VALUE", value).replace("BODY", "x[i] + size")
     assert computed(tmp_path, text) == [f"y[i] = x[i] + {found}"]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("1 / ((n - 1) * (m - 1))", "1 / float32(float64(m - 1) * float64(n - 1))"),
+        ("1 / (n + 1)**2", "1 / float32(float64(n + 1) * float64(n + 1))"),
+        ("2 * n * m", "float32(float64(m) * float64(2*n))"),
+    ],
+)
+def test_a_product_of_sizes_is_one_of_numbers(tmp_path, value: str, found: str) -> None:
+    """A grid's spacing squared: no sum of sizes is it."""
+    text = KERNEL.replace("TYPE size, double a", "float size, double a, int n, int m").replace("i < size", "i < n")
+    text = text.replace("[args]", '[args]\n// m = {value = "m"}\n// n = {value = "n"}')
+    text = text.replace("// [args]", "// m = {min = 2, max = 512, timed = 256}\n// [args]", 1)
+    text = text.replace("n = {min = 1,", "n = {min = 2,").replace("VALUE", value).replace("BODY", "x[i] + size")
+    assert computed(tmp_path, text) == [f"y[i] = x[i] + {found}"]
