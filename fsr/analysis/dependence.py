@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, permutations
 
 from fsr.analysis.accesses import Access, accesses_in, declared_arrays
 from fsr.analysis.accumulators import accumulators
@@ -17,6 +18,7 @@ from fsr.source.walk import (
     contains_opaque,
     contains_return,
     contains_warp_wide,
+    is_zero,
     names_written,
     walk_exprs,
     walk_stmts,
@@ -109,7 +111,40 @@ def _one_place_an_iteration(
     if a.index is None or b.index is None:
         return False
     first, second = known.poly(a.index), known.poly(b.index)
-    if first != second or first.depends_on(private - {loop.var}):
-        return False
     factor = first.coefficient(loop.var)
-    return factor is not None and (nonzero(factor) if factor.value is None else factor.value != 0)
+    if first != second or factor is None or not (nonzero(factor) if factor.value is None else factor.value != 0):
+        return False
+    inner = first.names() & (private - {loop.var})
+    return not inner or _is_digit(first, loop, known, inner, private)
+
+
+def _is_digit(index: Poly, loop: For, known: Definitions, inner: frozenset[str], private: set[str]) -> bool:
+    """Whether the loop's variable and those of loops in it are digits of a number, ``h * width + w``: whatever the
+    others are, another turn is another place. Digits above have the loop's factor times its length in theirs, each
+    digit has that of the one below."""
+    length = _length(loop, known, private)
+    factor, factors = index.coefficient(loop.var), {n: index.coefficient(n) for n in inner}
+    if factor is None or any(f is None for f in factors.values()):
+        return False
+    above = {n for n, f in factors.items() if length is not None and f is not None and f.over(factor * length)}
+    within = [s for s in walk_stmts(loop.body) if isinstance(s, For) and s.var in inner]
+    below = {s.var: (factors[s.var], _length(s, known, private)) for s in within if s.var not in above}
+    if not inner <= above | below.keys() or any(size is None for _, size in below.values()):
+        return False
+    if len({s.var for s in within}) < len(within):
+        return False  # two loops of one variable
+    spans = [f * size for f, size in below.values() if f is not None and size is not None]
+    return any(_ascending([*order, factor], list(below.values())) for order in permutations(spans)) if spans else True
+
+
+def _ascending(spans: Sequence[Poly], below: Sequence[tuple[Poly | None, Poly | None]]) -> bool:
+    """Whether each of the spans (a digit's factor times how many it may be) is in the factor of the next digit."""
+    factors = {f * size: f for f, size in below if f is not None and size is not None}
+    return all(factors.get(after, after).over(span) for span, after in pairwise(spans))
+
+
+def _length(loop: For, known: Definitions, private: set[str]) -> Poly | None:
+    """How many values the variable of a loop from nought has; None where that may differ from turn to turn."""
+    found = known.poly(loop.bound)
+    plain = loop.type is not None and is_zero(loop.start) and loop.relation == "<"
+    return found if plain and len(found.terms) == 1 and not found.depends_on(private | {loop.var}) else None

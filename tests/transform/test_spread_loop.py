@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fsr.transform.launch.spread_loop import ORDERS, SpreadLoop
+from fsr.transform.launch.spread_loop import NESTS, ORDERS, SpreadLoop
 
 SIZES = [{"images": b, "steps": t, "channels": c} for b, t, c in [(1, 1, 1), (3, 8, 33), (2, 9, 100), (5, 40, 64)]]
 
@@ -139,3 +139,67 @@ def test_no_move_where_a_turn_finds_what_another_left(old: str, new: str, subjec
 
 def test_no_move_where_the_launch_stays(subject_from) -> None:
     assert list(SpreadLoop().moves(subject_from(kernel(WALK), keep_launch=True))) == []
+
+
+AT = "#define AT(b, t, c) (((b) * T + (t)) * C + (c))\n__global__ void k("
+PLANES = """
+    const int b = blockIdx.x * blockDim.x + threadIdx.x;
+    if (b >= B) return;
+    int n, c, t, place;
+    float most;
+    for (c = 0; c < C; c++) {
+        for (t = 0; t < T; t++) {
+            most = -1e30f;
+            for (n = 0; n < 3; n++) {
+                if (u[AT(b, t, c)] * (n - 1) > most) {
+                    most = u[AT(b, t, c)] * (n - 1);
+                    place = n;
+                }
+            }
+            v[AT(b, t, c)] = most + place;
+        }
+    }
+"""
+A_PLANE_EACH = {"grid": '"ceil_div(images, 32)"', "block": "32"}
+
+
+def planes(text: str = PLANES) -> str:
+    return kernel(text, **A_PLANE_EACH).replace("__global__ void k(", AT)
+
+
+def _nests(moves) -> set[str]:
+    return {str(dict(m.params).get("nest", "")) for m in moves}
+
+
+def test_turns_of_two_loops_are_digits_of_a_place(subject_from, runner) -> None:
+    """A pooled plane a thread, its places behind a macro, variables at the head, the innermost loop the outer one."""
+    subject, action = subject_from(planes()), SpreadLoop()
+    moves = list(action.moves(subject))
+    assert _nests(moves) == {"", *NESTS}
+    for move in moves:
+        runner.check(subject, action.apply(subject, move), *SIZES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("v[AT(b, t, c)] =", "v[AT(b, t, c) + t] ="),
+        ("v[AT(b, t, c)] =", "v[b * T * C + t * (C - 1) + c] ="),
+        ("c < C; c++", "c <= C - (t = 0); c++"),
+        ("(b) * T + (t)) * C", "(b) * T + (t)) * (C / 2)"),
+    ],
+)
+def test_no_move_where_places_of_two_turns_meet(old: str, new: str, subject_from) -> None:
+    assert old in planes()
+    assert list(SpreadLoop().moves(subject_from(planes().replace(old, new)))) == []
+
+
+def test_a_loop_in_it_whose_turns_go_on_stays_whole(subject_from, runner) -> None:
+    """A running sum down a column: columns are spread, what is in them is not."""
+    text = PLANES.replace("for (t = 0;", "most = 0.0f; for (t = 0;").replace("most = -1e30f;", "")
+    text = text.replace("> most) {", "> 0.0f) {").replace("most = u[", "most += u[")
+    text = text.replace("int n, c, t, place;", "int n, c, t, place = 0;").replace("most + place", "most")
+    subject, action = subject_from(planes(text)), SpreadLoop()
+    moves = list(action.moves(subject))
+    assert _nests(moves) == {""}
+    runner.check(subject, action.apply(subject, moves[0]), *SIZES)
