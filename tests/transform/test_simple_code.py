@@ -207,7 +207,7 @@ def test_indices_become_32_bits_where_the_sizes_allow(subject_from, apply_move, 
     ("why", "source"),
     [
         ("buffers of 2^31 elements", rows(WIDE, most=1 << 20)),
-        ("a value that is stored", rows(WIDE + "y[0] = row * row;")),
+        ("a value that is stored", rows(WIDE + "y[0] = row * row * row;")),
         ("32 bits already", rows()),
         ("a difference", rows(WIDE.replace("(long long)row * cols + j", "(row + 1) * cols - j - 1"))),
     ],

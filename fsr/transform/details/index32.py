@@ -52,8 +52,8 @@ def _divides(target: Target) -> bool:
 
 def _narrowed(target: Target) -> Block:
     limits = Limits(target, INT_LIMIT - SLACK)
-    found = _narrow(target)
-    return divided(target, found if found != target.kernel.body else _by_values(target, limits), limits)
+    narrow = replace(target, kernel=replace(target.kernel, body=_narrow(target)))
+    return divided(target, _by_values(narrow, Limits(narrow, INT_LIMIT - SLACK)), limits)
 
 
 def _by_values(target: Target, limits: Limits) -> Block:
@@ -100,7 +100,7 @@ def _fits(e: Binary, limits: Limits, types: Mapping[str, str], target: Target) -
     if any("*" in types.get(n, "") for n in _operands(e)):
         return all("*" in types.get(base_name(x) or "", "") or limits.of(x) is not None for x in (e.left, e.right))
     kind = type_of(e, types, target.aliases)
-    return kind in FLOATING or limits.of(e) is not None
+    return kind in FLOATING or limits.signed(e) is not None
 
 
 def _narrow(target: Target) -> Block:

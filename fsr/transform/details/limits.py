@@ -8,7 +8,7 @@ from functools import cached_property
 
 from fsr.analysis.types import integer_bytes, resolved
 from fsr.records import Role
-from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Member, Name, Stmt, Ternary
+from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Member, Name, Stmt, Ternary
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import base_name, integer, names_assigned, names_in, variables, walk_stmts
 from fsr.transform.sizes import always, largest
@@ -31,6 +31,54 @@ class Limits:
             found = self._of(e)
             self._known[e] = found if found is not None and 0 <= found[0] <= found[1] <= self.most else None
         return self._known[e]
+
+    def signed(self, e: Expr) -> Range | None:
+        """The least and the largest value of a sum, which may be negative where its type has a sign; None where it is
+        not known, or beyond what counts as too large to either side."""
+        if e not in self._sums:
+            found = self.of(e)
+            if found is None and isinstance(e, Binary) and e.op in ("+", "-") and self._has_sign(e):
+                found = self._sum(e)
+            near = found is not None and -self.most <= found[0] <= found[1] <= self.most
+            self._sums[e] = found if near else None
+        return self._sums[e]
+
+    def _sum(self, e: Binary) -> Range | None:
+        a, b = self.signed(e.left), self.signed(e.right)
+        if a is None or b is None:
+            return None
+        return (a[0] + b[0], a[1] + b[1]) if e.op == "+" else (a[0] - b[1], a[1] - b[0])
+
+    def _has_sign(self, e: Expr) -> bool:
+        """Whether an integer is of a type with a sign whatever stands around it: without one, ``x - 1 + n`` is another
+        number where ``n`` has more bits than ``x``."""
+        match e:
+            case Literal(text):
+                return text.isdigit()
+            case Name(text):
+                return resolved(self._types.get(text, "").removeprefix("const "), self.target.aliases) in _WITH_SIGN
+            case Binary("+" | "-" | "*" | "/" | "%", left, right):
+                return self._has_sign(left) and self._has_sign(right)
+            case Cast(type_, _):
+                return resolved(type_, self.target.aliases) in _WITH_SIGN
+        return False
+
+    @cached_property
+    def _types(self) -> Mapping[str, str]:
+        """Of parameters, variables and loops; none of a name that stands for two."""
+        found = {p.name: p.type for p in self.target.kernel.params}
+        for s in walk_stmts(self.target.kernel.body):
+            name, type_ = (s.name, s.type) if isinstance(s, Declare) else ("", "")
+            if isinstance(s, For):
+                name, type_ = s.var, s.type or found.get(s.var, "")
+            if name:
+                found[name] = type_ if found.get(name, type_) == type_ else ""
+        return found
+
+    @cached_property
+    def _sums(self) -> dict[Expr, Range | None]:
+        """What was found out about sums that may be negative."""
+        return {}
 
     @cached_property
     def _known(self) -> dict[Expr, Range | None]:
@@ -157,17 +205,25 @@ class Limits:
                         return self.of(Binary("%", a, b))
         return None
 
+    def _whole_part(self, q: Expr, b: Expr) -> int:
+        """The most that ``q * b`` is where q is a / b: a itself. _ENDLESS elsewhere."""
+        told = self._declared[q.text].init if isinstance(q, Name) and q.text in self._declared else q
+        if isinstance(told, Binary) and told.op == "/" and told.right == b and not names_in(told) & set(self._divided):
+            a = self.of(told.left)
+            return a[1] if a is not None else _ENDLESS
+        return _ENDLESS
+
     def _binary(self, e: Binary) -> Range | None:
+        if e.op in ("+", "-"):
+            return self._sum(e)
         a, b = self.of(e.left), self.of(e.right)
         if a is None or b is None:
             return None
         match e.op:
-            case "+":
-                return a[0] + b[0], a[1] + b[1]
-            case "-":
-                return a[0] - b[1], a[1] - b[0]
             case "*":
-                return a[0] * b[0], a[1] * b[1]
+                return a[0] * b[0], min(
+                    a[1] * b[1], self._whole_part(e.left, e.right), self._whole_part(e.right, e.left)
+                )
             case "/" if b[0] >= 1:
                 return a[0] // b[1], a[1] // b[0]
             case "%" if b[0] >= 1:
@@ -194,4 +250,6 @@ def is_auto(s: Declare) -> bool:
     return s.type.removeprefix("const ") == "auto"
 
 
+_WITH_SIGN = ("int", "long", "long int", "long long", "long long int")
+_ENDLESS = 1 << 128
 _BUILTINS = ("threadIdx", "blockIdx", "blockDim", "gridDim")

@@ -90,6 +90,39 @@ def test_divisions_stay_wide(given, body, subject_from):
     assert not any("(int)W" in s or "(int)d" in s or "(int)i" in s for s in sources), sources
 
 
+RING = (
+    AT
+    + """long long s = at % W, r = at / W;
+    long long left = (s - 1 + W) % W + r * W, up = s + (r - 1 + H) % H * W;
+    y[at] = x[left] - x[up];"""
+)
+
+
+def test_wrapped_neighbours_take_32_bits(subject_from, apply_move, runner):
+    """What is below nought between has a sign, and the whole part of a number times its divisor is at most that."""
+    subject = subject_from(kernel(RING))
+    changed = apply_move(Index32(), subject, "@kernel")
+    assert not any(f"long long {name}" in changed.source for name in ("s", "r", "left", "up"))
+    assert "(int)(s - 1 + W) % (int)W" in changed.source
+    runner.check(subject, changed, *SIZES)
+
+
+@pytest.mark.parametrize(
+    ("size", "body"),
+    [
+        ("long long", RING.replace("(s - 1 + W)", "(s - 1)")),
+        ("long long", RING.replace("(s - 1 + W)", "(threadIdx.x - 1 + W)")),
+        ("long long", RING.replace("(s - 1 + W)", "((unsigned)s - 1 + W)")),
+        ("size_t", RING.replace("long long", "size_t").replace("(s - 1 + W)", "(s - 2 + W)")),
+    ],
+    ids=["below nought", "a wrapped id", "a wrapped number", "too far below"],
+)
+def test_what_may_wrap_keeps_its_64_bits(size, body, subject_from):
+    subject = subject_from(kernel(body, size))
+    sources = [Index32().apply(subject, m).source for m in Index32().moves(subject)]
+    assert not any("int left" in s or "- 1) % (int)W" in s or "+ W) % (int)W" in s for s in sources), sources
+
+
 def test_what_is_made_of_a_quotient_keeps_its_64_bits(subject_from, apply_move, runner):
     body = AT + "long long big = (at / W) * 4000000000; y[at] = (float)(big + (at % W) * 4000000000);"
     subject = subject_from(kernel(body))
