@@ -49,7 +49,8 @@ class Judgement:
     the last it came to. evidence: of a failure, the case and what was wrong. verdict: of the paired final, if there was
     one: kind, speedup, ci95, basis. notes: what limits what was found, as cases that there was no time for. sizes:
     where it passed, the least and the largest of each at which it was compared in whole. timed_sizes: whether the timed
-    ones are among them; timed_blocks: whether some blocks of these were compared, at least."""
+    ones are among them; timed_blocks: whether some blocks of these were compared, at least; timed_left: the timed sizes
+    at which none were, and why."""
 
     status: str
     entry: str
@@ -65,6 +66,7 @@ class Judgement:
     sizes: Mapping[str, Json] = field(default_factory=dict)
     timed_sizes: bool = False
     timed_blocks: bool = False
+    timed_left: Mapping[str, Json] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Json]:
         """The object that ``fsr evaluate --json`` prints."""
@@ -187,7 +189,7 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
     right = outcome.status >= least and outcome.stage == PROMOTION  # what stopped before was not tested
     evidence = dict(outcome.evidence)
     sizes, at_timed = evidence.pop("reached", {}), evidence.pop("timed_sizes", False)
-    in_blocks = evidence.pop("timed_blocks", False)
+    in_blocks, left = evidence.pop("timed_blocks", False), evidence.pop("timed_left", {})
     judgement = Judgement(
         status="passed" if right else "failed",
         entry=kernel.contract.entry,
@@ -209,6 +211,7 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
         sizes=sizes if right else {},  # type: ignore[arg-type]  # an object
         timed_sizes=right and (bool(at_timed) or (asked.timed and not spec.predicted)),  # a final compares them
         timed_blocks=right and bool(in_blocks),
+        timed_left=left if right else {},  # type: ignore[arg-type]  # an object
     )
     return Judged(judgement, spec, report.device)
 

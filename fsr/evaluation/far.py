@@ -88,6 +88,7 @@ def far_failure(
     passed, beyond, silent, started = 0, 0, 0, time.monotonic()
     cases = far_cases(session.contract, session.spec.seed)
     apart = alone(baseline) and alone(candidate)
+    session.not_in_blocks = _why_whole(cases, apart=apart)
     for case in _slow_lines(session) if apart else ():
         told, failure = _on_case(session, device, candidate, image, case)
         if failure is not None:
@@ -107,6 +108,17 @@ def far_failure(
         return passed, None
     more, failure = _whole(session, candidate.plan, image, cases)
     return passed + more, failure
+
+
+def _why_whole(cases: Sequence[Case], *, apart: bool) -> str:
+    """Why blocks at the timed sizes say nothing, should they say nothing."""
+    if not apart:
+        return (
+            "atomics, scratch or several launches let blocks add to one another's results, so that none is judged alone"
+        )
+    if not cases:
+        return "no array is large there, or some cannot be made in part, so that no block is judged alone"
+    return "there a block alone takes too long on this device, or touches too much"
 
 
 def _slow_lines(session: Session) -> list[Case]:

@@ -73,6 +73,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     candidate, binaries = request.candidate, request.binaries
     session.reached.clear()
     session.in_blocks.clear()
+    session.not_in_blocks = ""
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
     unrun = ""
@@ -113,10 +114,12 @@ def _reached(session: Session) -> dict[str, Json]:
     }
     some = found + [dict(sizes) for sizes in session.in_blocks]
     timed = session.contract.timed_sizes()
+    left = [one for one in timed if one not in some]
     return {
         "reached": ends,
         "timed_sizes": all(one in found for one in timed),
-        "timed_blocks": all(one in some for one in timed),
+        "timed_blocks": not left,
+        "timed_left": {"sizes": [dict(one) for one in left], "all": left == timed, "why": session.not_in_blocks if left else ""},
     }
 
 

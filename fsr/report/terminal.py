@@ -241,7 +241,10 @@ def _reached_text(result: Mapping[str, Any]) -> str:
     if not ends:
         return "every stage"
     sizes = ", ".join(f"{name} = {low}" + f" to {high}" * (low != high) for name, (low, high) in ends.items())
-    timed = "timed sizes not among them: no blocks can be judged alone there"
+    left = dict(result.get("timed_left") or {})
+    every = "; ".join(", ".join(f"{n} = {v}" for n, v in one.items()) for one in left.get("sizes", ()))
+    timed = "timed sizes not among them" if left.get("all", True) else f"not among them of the timed ones {every}"
+    timed += f": {left['why']}; a GPU runs them whole" if left.get("why") else ""
     if result["timed_sizes"]:
         timed = "timed sizes included"
     elif result.get("timed_blocks"):

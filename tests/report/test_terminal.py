@@ -145,8 +145,12 @@ def test_the_summary_of_a_check():
     assert "  note: 3 of 36 test cases" in check_summary(failed | {"notes": ("3 of 36 test cases: one takes 1.5 s",)})
     sizes = {"status": "passed", "sizes": {"n": [1, 1000000], "k": [4, 4]}, "timed_sizes": True}
     assert check_summary(failed | sizes) == "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4 (timed sizes included)"
-    assert "(timed sizes not among them: no blocks can be judged alone there)" in check_summary(
-        failed | sizes | {"timed_sizes": False}
+    left = {"sizes": [{"n": 3000000, "k": 4}], "all": True, "why": "no block is judged alone"}
+    assert "(timed sizes not among them: no block is judged alone; a GPU runs them whole)" in check_summary(
+        failed | sizes | {"timed_sizes": False, "timed_left": left}
+    )
+    assert "(not among them of the timed ones n = 3000000, k = 4: no block is" in check_summary(
+        failed | sizes | {"timed_sizes": False, "timed_left": {**left, "all": False}}
     )
     assert "at the timed sizes some blocks: a whole launch takes too long" in check_summary(
         failed | sizes | {"timed_sizes": False, "timed_blocks": True}
