@@ -119,7 +119,11 @@ def _reached(session: Session) -> dict[str, Json]:
         "reached": ends,
         "timed_sizes": all(one in found for one in timed),
         "timed_blocks": not left,
-        "timed_left": {"sizes": [dict(one) for one in left], "all": left == timed, "why": session.not_in_blocks if left else ""},
+        "timed_left": {
+            "sizes": [dict(one) for one in left],
+            "all": left == timed,
+            "why": session.not_in_blocks if left else "",
+        },
     }
 
 

@@ -58,6 +58,18 @@ WRITTEN = {
         "if (t > 2) return t; else if (t < -1) return -t; for (int j = 0; j < 2; j++) t += j; return t; }",
         "y[8 * i] = first(x + i * m, i);",
     ),
+    "returns in loops": (
+        "__device__ int first(const int *r, int c)\n"
+        "{ int s = 0; for (int j = 0; j < c; j++) { int left = r[j]; if (left > 1) return j + s;\n"
+        "for (int t = 0; t < 2; t++) { s += t; if (r[j] + t < -1) { return s * 7; } if (r[j] == 0) continue; s++; } }\n"
+        "while (s > 2) { if (s % 5 == 0) return 9; s--; } return c; }\n"
+        "__device__ bool last(const int *r, int c, int *to)\n"
+        "{ for (int j = c - 1; j >= 0; j--) { if (r[j] < 0) { to[2] = j; return true; } } to[3] += 1; return false; }\n"
+        "__device__ void put(int *to, int c)\n"
+        "{ for (int j = 0; j < 8; j++) { do { if (j == c) return; to[j] += 2; } while (to[j] < 3); } to[0] = 1; }",
+        "put(y + 8 * i, i % 11); if (last(x + i * m, m, y + 8 * i)) { y[8 * i + 1] = 5; } "
+        "int v = first(x + i * m, m); y[8 * i] += v;",
+    ),
     "a template": (
         "template <class T, int N> __device__ T most(const T *r, int c) { T b = r[0]; "
         "for (int j = 0; j < c; j += N) { T v = (T)r[j]; b = v > b ? v : b; } return b; }\n"
@@ -69,6 +81,11 @@ WRITTEN = {
         "__device__ int total(const int *x, int i, int m)\n"
         "{ int n = 0; for (int j = 0; j < m; j++) n += x[i * m + j]; return n; }",
         "int j = 5; y[8 * i] = total(x, i, m) + j + n; y[8 * i + 1] = total(x, 0, m);",
+    ),
+    "names that come of others": (
+        "__device__ int total(const int *x, int c)\n"
+        "{ int s2 = 3; for (int j = 0; j < c; j++) { int s = x[j]; s2 += s * s2; } return s2; }",
+        "int s = 5; y[8 * i] = total(x + i * m, m) + s;",
     ),
     "narrower parameters": (
         "__device__ int cut(const int *r, unsigned char c)\n"
@@ -113,11 +130,6 @@ STAYS = {
     "beside another that may write": (
         "__device__ int bump(int *to) { for (int j = 0; j < 2; j++) to[0] += 1; return to[0]; }",
         "y[8 * i + 1] = y[8 * i] + bump(y + 8 * i);",
-    ),
-    "a return in a loop": (
-        "__device__ int find(const int *r, int c)\n"
-        "{ for (int j = 0; j < c; j++) { if (r[j] > 1) return j; } return c; }",
-        "y[8 * i] = find(x + i * m, m);",
     ),
     "itself": (
         "__device__ int deep(const int *r, int c) { int s = r[0]; if (c > 0) { s += deep(r, c - 1); } return s; }",

@@ -139,6 +139,7 @@ def body_of_call(kernel: KernelForm, call: Call, function: KernelForm, types: Ma
     """A function's statements with the arguments of a call: what it never changes and is of its parameter's type stands
     as it is, all others are variables. None where a reference is to more than a variable."""
     changed, taken = names_assigned(function.body), set(kernel_names(kernel)) | kernel.macro_words
+    within = kernel_names(function)  # of which a new name for one must differ, too
     moved = _moved(function.body)
     given = list(zip(function.params, call.args, strict=True))
     references = {a.text for p, a in given if "&" in p.type and isinstance(a, Name)}
@@ -152,14 +153,14 @@ def body_of_call(kernel: KernelForm, call: Call, function: KernelForm, types: Ma
         elif param.name not in (moved if param.is_pointer else changed) and _stands(param, arg, types, references):
             own[param.name] = arg
         else:
-            name = fresh(param.name, taken)
+            name = fresh(param.name, taken if param.name not in taken else taken | within)
             taken.add(name)
             own[param.name] = Name(name)
             heads.append(Declare(param.type, name, arg))
     for s in walk_stmts(function.body):
         local = s.name if isinstance(s, Declare) else s.var if isinstance(s, For) and s.type is not None else None
         if local is not None and local in taken and local not in own:
-            own[local] = Name(fresh(local, taken))
+            own[local] = Name(fresh(local, taken | within))
             taken.add(own[local].text)  # type: ignore[union-attr]
     return Scope((*heads, *map_exprs(substitute(function.body, own), _direct_access)))
 

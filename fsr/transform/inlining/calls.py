@@ -20,7 +20,6 @@ from fsr.source.form import (
     Binary,
     Call,
     Cast,
-    Comment,
     Declare,
     Expr,
     ExprStmt,
@@ -44,7 +43,6 @@ from fsr.source.walk import (
     base_name,
     blocks_of,
     contains_opaque,
-    contains_return,
     declared,
     exprs_of,
     fresh,
@@ -56,6 +54,7 @@ from fsr.source.walk import (
     walk_stmts,
 )  # fmt: skip
 from fsr.transform.inlining.bodies import Told, body_of_call, instance, retyped_text
+from fsr.transform.inlining.returns import with_ends, with_left_loops
 
 _MOST = 24  # calls, those of functions that are called by others among them
 _NAMED = re.compile(r"(?<![\w.])[A-Za-z_]")
@@ -115,7 +114,8 @@ def _functions(source: str, pure: bool) -> Mapping[str, _Function]:
             continue
         if any(isinstance(e, OpaqueExpr) and _NAMED.search(e.text) for e in walk_exprs(form.body)):
             continue
-        body = _ends(form.body)
+        own = set(kernel_names(form)) | form.macro_words
+        body = with_ends(with_left_loops(form.body, "" if result == "void" else result, own))
         if body is not None:
             found[name] = _Function(replace(form, body=body), "" if result == "void" else result, bool(keeps))
     return found
@@ -129,51 +129,13 @@ def _calls_itself(form: KernelForm) -> bool:
 def result_type(name: str, source: str) -> str | None:
     """What a function returns, as written; None where it has several definitions, or its head tells no type."""
     heads = re.findall(rf"([^;{{}}()>]*)\b{re.escape(name)}\s*\([^;{{}}]*\)\s*(?:const\s*)?\{{", source)
+    heads = [head for head in heads if re.search(r"\w", head)]  # others test what a call returns: ``if (f(x)) {``
     if len(heads) != 1:
         return None
     words = re.sub(r"//[^\n]*|/\*.*?\*/|#[^\n]*", " ", heads[0], flags=re.DOTALL).split()
     kept = [w for w in words if w not in _QUALIFIERS and w != "template"]
     plain = kept and "auto" not in kept and all(re.fullmatch(r"[A-Za-z_][\w:]*", w) for w in kept)
     return " ".join(kept) if plain else None
-
-
-def _ends(body: Block) -> Block | None:
-    """The statements with all that follows a branch which returns in its other branch, so that a ``return`` is the last
-    of what is done wherever one stands; None where one stands in a loop."""
-    found = list[Stmt]()
-    for at, s in enumerate(body):
-        match s:
-            case Return():
-                return (*found, s)
-            case If(_, then, orelse) if contains_return((s,)):
-                rest, ends = body[at + 1 :], (_returns(then), _returns(orelse))
-                yes = _ends((*then, *(() if ends[0] else rest)))
-                no = _ends((*orelse, *(() if ends[1] else rest)))
-                if yes is None or no is None or (rest and not any(ends)):
-                    return None
-                return (*found, replace(s, then=yes, orelse=no))
-            case Scope(inner) if contains_return((s,)):
-                ended = _ends(inner)
-                if ended is None or body[at + 1 :]:
-                    return None
-                return (*found, replace(s, body=ended))
-        if contains_return((s,)):
-            return None
-        found.append(s)
-    return tuple(found)
-
-
-def _returns(body: Block) -> bool:
-    """Whether what stands here ends with a return, whatever happens."""
-    said = [s for s in body if not isinstance(s, Comment)]
-    match said[-1:]:
-        case [Return()]:
-            return True
-        case [If(_, then, orelse)]:
-            return _returns(then) and _returns(orelse)
-        case [Scope(inner)]:
-            return _returns(inner)
-    return False
 
 
 # ---------------------------------------------------------------- calls

@@ -23,6 +23,7 @@ from fsr.transform.selects.arrays import Place, given_arrays, place_of, small_ar
 from fsr.transform.selects.elements import ChosenElements, Unfit
 from fsr.transform.selects.followed import with_followed
 from fsr.transform.selects.loops import UnrolledLoops
+from fsr.transform.selects.rows import with_rows
 from fsr.transform.selects.walks import with_walks
 
 _GAIN = 1.5
@@ -87,7 +88,7 @@ def _chosen(form: KernelForm, source: str, entry: str | None, most: int) -> _Cho
     ``entry``: a kernel's, '' where it has several, None of a function."""
     if form.span is None or (entry is None and not is_plain(source, form)):
         return None
-    written = form if entry is None else inlined(form, source, given_arrays(form))
+    written = with_rows(form if entry is None else inlined(form, source, given_arrays(form)))
     best: _Chosen | None = None
     most_arrays = 0
     for one in (written, form) if written is not form else (form,):

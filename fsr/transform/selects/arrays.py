@@ -31,6 +31,7 @@ from fsr.source.walk import (
     walk_stmts,
 )  # fmt: skip
 
+_MOST_IN_ALL = 96  # of two dimensions, a small system of equations: doubles take two registers of 255
 _ZEROS = ("{}", "{0}", "{0.0f}", "{0.f}", "{0.0}", "{false}")
 _TEMPLATE_TYPES = ("typename", "class")
 
@@ -90,15 +91,20 @@ class SmallArray:
         """In all dimensions."""
         return math.prod(self.extents)
 
+    def fits(self, most: int) -> bool:
+        """Whether registers hold it, and lines of it are no longer than ``most``."""
+        return self.elements <= most or (len(self.extents) == 2 and max(self.extents) <= most
+                                         and self.elements <= _MOST_IN_ALL)  # fmt: skip
+
 
 def small_arrays(place: Place, most: int) -> list[SmallArray]:
-    """The arrays of up to ``most`` elements that a kernel or function declares for a thread, of which nothing but whole
-    elements is used, in the order of the text."""
+    """The arrays of up to ``most`` elements, along each of two dimensions, that a kernel or function declares for a
+    thread, of which nothing but whole elements is used, in the order of the text."""
     body = place.form.body
     if any(isinstance(s, OpaqueStmt) and "goto" in opaque_names(s.text) for s in walk_stmts(body)):
         return []
     arrays = [s for s in walk_stmts(body) if isinstance(s, Declare) and s.dims and not s.qualifiers]
-    return [found for a in arrays if (found := _one(place, a)) is not None and found.elements <= most]
+    return [found for a in arrays if (found := _one(place, a)) is not None and found.fits(most)]
 
 
 def given_arrays(form: KernelForm) -> Callable[[Call], bool]:

@@ -30,12 +30,15 @@ from fsr.source.parse import parse_device_functions
 from fsr.source.walk import Block, names_in, walk_expr
 from fsr.transform.selects.arrays import Place, SmallArray
 
-_HEAD = "template <int COUNT, typename T{more}>\n__device__ __forceinline__ {result} {name}({given})\n{{\n"
+_HEAD = (
+    "template <int COUNT, int STRIDE = 1, typename T{more}>\n__device__ __forceinline__ {result} {name}({given})\n{{\n"
+)
 _TURNS = "#pragma unroll\n    for (int element = {first}; element < COUNT; ++element) {{\n        {turn}\n    }}\n"
 # Both sides are variables, so that compilers make a select of it at once: of branches they make paths, more and more.
-_KEPT = "const T kept = elements[element];\n        "
+_KEPT = "const T kept = elements[element * STRIDE];\n        "
 _CHOOSE = _TURNS.format(first=1, turn=f"{_KEPT}value = element == at ? kept : value;")
-_SET = _TURNS.format(first=0, turn=f"{_KEPT}elements[element] = element == at ? given : kept;")
+_SET = _TURNS.format(first=0, turn=f"{_KEPT}elements[element * STRIDE] = element == at ? given : kept;")
+_MOST_IN_CHAIN = 32
 _MOST_SELECTS = 4096  # for an array in the whole of a program, unrolled, so that it stays in the instruction cache
 _READ = "fsr_chosen"
 _WORDS = {
@@ -51,6 +54,26 @@ class Unfit(Exception):  # noqa: N818  # what it says of an array, no fault
     def __init__(self, array: SmallArray) -> None:
         super().__init__(array.name)
         self.array = array
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Elements of an array, ``stride`` apart from ``begin`` on, of which that at ``at`` is chosen."""
+
+    begin: Expr
+    at: Expr
+    count: int
+    stride: int = 1
+
+    @property
+    def lengths(self) -> tuple[str, ...]:
+        """Template arguments."""
+        return (str(self.count),) if self.stride == 1 else (str(self.count), str(self.stride))
+
+
+def _parts(e: Expr) -> list[Expr]:
+    """The accesses of an element, the first dimension's first."""
+    return [*_parts(e.base), e] if isinstance(e, Index) else []
 
 
 @dataclass
@@ -83,10 +106,9 @@ class ChosenElements:
                 s = s if flat is None else replace(s, dims=(number(flat.elements),))
             case Assign(target, op, value) if (array := self._chosen(target)) is not None:
                 self._require_order(array, target, value)
-                self._count(array)
-                name = self._writer(array, op)
-                args = (Name(array.name), self._place(array, target), self._expr(value))
-                return ExprStmt(Call(Name(name), args, (str(array.elements),)), s.span)
+                name, line = self._writer(array, op), self._line(array, target)
+                args = (line.begin, line.at, self._expr(value))
+                return ExprStmt(Call(Name(name), args, line.lengths), s.span)
         return with_exprs(s, self._expr)
 
     def _expr(self, e: Expr) -> Expr:
@@ -102,8 +124,8 @@ class ChosenElements:
             return None
         if self._chosen(e) is None:
             return Index(Name(array.name), self._place(array, e))
-        self._count(array)
-        return Call(Name(self._reader()), (Name(array.name), self._place(array, e)), (str(array.elements),))
+        line = self._line(array, e)
+        return Call(Name(self._reader()), (line.begin, line.at), line.lengths)
 
     def _array(self, e: Expr) -> SmallArray | None:
         """The array that an expression is an element of."""
@@ -125,10 +147,20 @@ class ChosenElements:
             first = Binary("+", Binary("*", first, number(extent)), at)
         return first
 
-    def _count(self, array: SmallArray) -> None:
-        self._selects[array.name] += self._times * array.elements
-        if self._selects[array.name] > _MOST_SELECTS:
+    def _line(self, array: SmallArray, e: Expr) -> _Line:
+        """The elements among which an element is chosen: of two dimensions those along the one that data decides."""
+        indices, late = indices_of(e, array.declared) or [], [id(part) in self.late for part in _parts(e)]
+        line = _Line(Name(array.name), self._place(array, e), array.elements)
+        if len(array.extents) == 2 and not all(late):
+            (rows, columns), (row, column) = array.extents, [self._expr(at) for at in indices]
+            if late[0]:
+                line = _Line(Binary("+", Name(array.name), column), row, rows, columns)
+            else:
+                line = _Line(Binary("+", Name(array.name), Binary("*", row, number(columns))), column, columns)
+        self._selects[array.name] += self._times * line.count
+        if self._selects[array.name] > _MOST_SELECTS or line.count > _MOST_IN_CHAIN:
             raise Unfit(array)
+        return line
 
     # ------------------------------------------------------------ what must not get lost
 
@@ -186,7 +218,7 @@ class ChosenElements:
         text += _HEAD.format(more=", typename V", result="void", name=name, given="T *elements, int at, V value")
         if added:
             turn = f"{_KEPT}T changed = kept;\n        changed {op} value;\n        "
-            text += _TURNS.format(first=0, turn=f"{turn}elements[element] = element == at ? changed : kept;")
+            text += _TURNS.format(first=0, turn=f"{turn}elements[element * STRIDE] = element == at ? changed : kept;")
         elif op == "=":
             text += f"    const T given = static_cast<T>(value);\n{_SET}"
         else:

@@ -160,6 +160,37 @@ __device__ float pick(const float *a, int &best, int m) {
     atomicAdd(&out[at], twice(a[type[at]]) - fmaxf(a[type[at + 1]], 2.f));""",
         """__device__ float twice(const float &a) { return 2.f * a; }
 __device__ void order(float &a, float &b) { if (a > b) { float c = a; a = b; b = c; } }"""),
+    "rows of a system of equations": ("""float A[5][6], h[5];
+    for (int r = 0; r < 5; r++) {
+      float *row = A[r];
+      for (int k = 0; k < 6; k++) row[k] = value[at + (r * 3 + k * k) % 13] + (r == k ? 4.f : 0.f);
+      row[type[at] % 6] += 1.f;
+    }
+    if (solve(A, h)) { out[at] = h[0] + h[4]; } else { out[at] = -1.f; }""",
+        """__device__ bool solve(float A[5][6], float h[5]) {
+    for (int c = 0; c < 5; ++c) {
+        int p = c;
+        for (int r = c + 1; r < 5; ++r) if (fabsf(A[r][c]) > fabsf(A[p][c])) p = r;
+        if (fabsf(A[p][c]) < 1e-3f) return false;
+        for (int k = 0; k < 6; ++k) { const float t = A[c][k]; A[c][k] = A[p][k]; A[p][k] = t; }
+        for (int r = c + 1; r < 5; ++r) {
+            const float f = A[r][c] / A[c][c];
+            for (int k = c; k < 6; ++k) A[r][k] = __fsub_rn(A[r][k], __fmul_rn(f, A[c][k]));
+        }
+    }
+    for (int r = 4; r >= 0; --r) {
+        float s = A[r][5];
+        for (int k = r + 1; k < 5; ++k) s = __fsub_rn(s, __fmul_rn(A[r][k], h[k]));
+        h[r] = s / A[r][r];
+    }
+    return true;
+}"""),
+    "more elements than are in a line": ("""int c[8][9] = {};
+    for (int j = 0; j < 8; j++) c[j][type[at + j] % 9] += 1 + j;
+    for (int k = 0; k < 9; k++) c[type[at] % 8][k] *= 2;
+    int s = 0;
+    for (int j = 0; j < 8; j++) for (int k = 0; k < 9; k++) s += c[j][k] * (j + k);
+    out[at] = s;""", ""),
     "of another type": ("""real a[COUNT / 2];
     for (int i = 0; i < COUNT / 2; i++) a[i] = value[at + i]; out[at] = a[type[at] % 4];""",
         "typedef float real;\n#define COUNT 8"),
@@ -169,7 +200,7 @@ OTHERS = {
     "too many": ("int c[40] = {0}; for (int j = 0; j < m; j++) c[type[at + j]]++; out[at] = c[3];", ""),
     "one that is passed on to what stays": (
         "int c[5] = {0}; for (int j = 0; j < m; j++) c[type[at + j]]++; out[at] = of(c, 3);",
-        "__device__ int of(const int *t, int i) { while (i > 0) { if (t[i] == 2) return i; i--; } return t[i]; }",
+        "__device__ int of(const int *t, int i) { return t[i] == 2 || i == 0 ? t[i] : of(t, i - 1); }",
     ),
     "one whose address is taken": (
         "int c[5] = {0}; c[type[at]] = 2; int *p = &c[type[at + 1]]; out[at] = p[0];", "",
@@ -201,6 +232,13 @@ __device__ int most(const unsigned char *t, int m) { int c[5][2] = {}; c[t[0]][1
     "an index that the value changes": (
         "int c[5] = {0}; int i = type[at] / 2; c[i] = next(i); out[at] = c[type[at + 1]];",
         "__device__ int next(int &i) { return ++i; }",
+    ),
+    "a place in both dimensions of a large array": (
+        "int c[8][9] = {}; c[type[at] % 8][type[at + 1] % 9] = 2; out[at] = c[2][3];", "",
+    ),
+    "a pointer to rows that change": (
+        """int c[4][3] = {}; int r = 0; int *row = c[r]; r = 2; row[type[at] % 3] = 1; row = c[r];
+        row[1] = 2; out[at] = c[0][2];""", "",
     ),
     "an array that is too long for the program": (
         """float w[32], s = 0.f;
