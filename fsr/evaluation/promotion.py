@@ -40,7 +40,7 @@ from fsr.records import (
     Verdict,
     VerdictKind,
 )
-from fsr.testgen.compare import compare
+from fsr.testgen.compare import compare, flushes
 from fsr.testgen.values import CaseData
 
 LARGE_S, LARGE_SHARE = 5.0, 0.2  # spent on large cases on a device that judges: seconds, and of the promotion's budget
@@ -234,20 +234,23 @@ def _wrong_timed_output(
         if can_judge(session.device):
             failure = failure_on_device(session, session.device, candidate, case, plan, TIMED_POISON)
         else:
-            failure = _wrong_here(session, case, data, plan)
+            failure = _wrong_here(session, candidate, case, data, plan)
         if failure is not None:
             return failure
     return None
 
 
-def _wrong_here(session: Session, case: Case, data: CaseData, prepared: TimedPrepared) -> CaseFailure | None:
+def _wrong_here(
+    session: Session, candidate: Candidate, case: Case, data: CaseData, prepared: TimedPrepared
+) -> CaseFailure | None:
     broken = prepared.violations()
     if broken:
         return CaseFailure(case, fault=broken[0])
     got = prepared.read()
     if session.original.answers_alike(case, data, got):
         return None
-    found = compare(session.contract, case, got, session.original.expected(case), data.arrays)
+    flushed = flushes(candidate, session.spec.baseline)
+    found = compare(session.contract, case, got, session.original.expected(case), data.arrays, flushes=flushed)
     return CaseFailure(case, mismatch=found[0]) if found else None
 
 

@@ -45,6 +45,7 @@ from fsr.testgen.large import bulk_cases, large_cases
 from fsr.testgen.legal import illegal
 from fsr.testgen.parts import BLOCKS, alone
 from fsr.testgen.placing import launched
+from fsr.testgen.small_worlds import small_cases
 from fsr.testgen.turning import turning_cases
 from fsr.testgen.values import CaseData, build, repoisoned
 
@@ -177,8 +178,12 @@ class Session:
                 for kind in (scalar_cases, counted_cases, spelled_cases, threshold_cases)
                 for case in kind(self.contract, self.spec.baseline, seed)
             ]
-            corners, dialled = (kind(self.contract, seed, self.max_elements) for kind in (corner_cases, dialled_cases))
-            self._corners = self.affordable([*named, *corners, *dialled])
+            drawn = [
+                case
+                for kind in (corner_cases, dialled_cases, small_cases)
+                for case in kind(self.contract, seed, self.max_elements)
+            ]
+            self._corners = self.affordable([*named, *drawn])
         return self._corners
 
     def known_cases(self) -> list[Case]:

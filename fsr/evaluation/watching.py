@@ -27,7 +27,7 @@ from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.gpus import closest_target
 from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role, Sizes
 from fsr.testgen.cases import HOST_ELEMENTS, divisible, families_of, new_case, smallest_alignment, stream
-from fsr.testgen.compare import Mismatch, compare
+from fsr.testgen.compare import Mismatch, compare, flushes
 from fsr.testgen.corner_cases import beginnings
 from fsr.testgen.corners import CONSTANT
 from fsr.testgen.echoes import ECHO
@@ -288,10 +288,11 @@ class _Watcher:
             if ran is None:
                 return None
             expected = expected.answered(ran[1])
-        found = compare(contract, case, got, expected, data.arrays)
+        flushed = flushes(self.candidate, self.session.spec.baseline)
+        found = compare(contract, case, got, expected, data.arrays, flushes=flushed)
         if found and self.original is not None:
             ran = self.original.run(case, data, order)
-            if ran is None or compare(contract, case, ran[1], expected, data.arrays):
+            if ran is None or compare(contract, case, ran[1], expected, data.arrays, flushes=flushed):
                 return None
         if found and self.original is None and self._alike(case, data, order, got):
             return None

@@ -311,3 +311,45 @@ def test_a_read_just_behind_a_buffer_is_found_at_every_small_size(tmp_path: Path
             assert failed.case.size_map() == {"n": n}
     finally:
         session.close()
+
+
+COUNTED = """// /// fsr
+// entry = "add"
+// [sizes]
+// n = {min = 1, max = 4096, timed = 1024}
+// [args]
+// x = {role = "in", shape = ["n"]}
+// y = {role = "inout", shape = [4]}
+// n = {value = "n"}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// [tolerance]
+// sum_length = "n"
+// ///
+__global__ void add(const float *x, float *y, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) atomicAdd(&y[i % 4], x[i]);
+}
+"""
+MANY_AT_ONCE = "float s = 0; for (int j = i; j < n && j < i + 64; j += 4) s += x[j]; "
+MANY_AT_ONCE += "if (threadIdx.x < 4 && i < n) atomicAdd(&y[i % 4], s);"
+
+
+@pytest.mark.parametrize(
+    ("new", "right"), [(MANY_AT_ONCE, True), (MANY_AT_ONCE.replace("j < i + 64", "j < i + 60"), False)]
+)
+def test_what_atomics_lose_of_denormal_values_is_no_fault_in_any_order(new: str, right: bool, tmp_path: Path) -> None:
+    """An atomic sum in global memory has no denormal values (PTX ISA, atom.add.f32), one made before it has."""
+    (tmp_path / "add.cu").write_text(COUNTED)
+    kernel = load_kernel(tmp_path / "add.cu", None)
+    source = kernel.baseline.source.replace("if (i < n) atomicAdd(&y[i % 4], x[i]);", new)
+    session = Session(SessionSpec(kernel.contract, kernel.baseline, "host", "sm_90", 0, str(tmp_path)))
+    try:
+        cases = [replace(c, family="denormals") for c in session.held_out_cases()]
+        failure, said = watch(session, replace(kernel.baseline, source=source), cases)
+    finally:
+        session.close()
+    assert (failure is None) == right
+    assert said == "silent"
