@@ -182,3 +182,53 @@ def test_a_counter_that_may_reach_other_turns_does_not(text: str, old: str, new:
     if "found += 2" in new:
         changed = changed.replace("found >= K", "found == K")
     assert not [m for m in MoreBlocks().moves(subject_from(kernel(changed))) if m.region == "kernel"]
+
+
+TOLD = """
+// /// fsr
+// entry = "k"
+// [sizes]
+// n = {min = 0, max = 100000, timed = 65536}
+// [args]
+// y = {role = "out", shape = ["n"]}
+// n = {value = "n"}
+// [args.info]
+// role = "ROLE"
+// shape = [1]
+// steps = {low = 1, high = 100}
+// rate = {low = -2.0, high = 2.0}
+// [launch]
+// grid = 16
+// block = 32
+// ///
+struct Told { int steps; float rate; };
+__global__ void k(float *__restrict__ y, Told *__restrict__ info, int n)
+{
+    for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) {
+        y[i] = i % info->steps * info->rate;
+    }
+}
+"""
+
+
+def test_a_structure_that_nobody_writes_tells_every_block_the_same(subject_from, runner) -> None:
+    subject = subject_from(TOLD.replace("ROLE", "in"))
+    moves = list(MoreBlocks().moves(subject))
+    assert moves
+    for move in moves:
+        runner.check(subject, MoreBlocks().apply(subject, move), {"n": 0}, {"n": 7}, {"n": 5000})
+
+
+@pytest.mark.parametrize(
+    ("role", "old", "new"),
+    [
+        ("inout", "y[i] =", "info->steps = 3; y[i] ="),
+        ("in", "        y[i]", "        info += i / n; y[i]"),
+        ("in", "        y[i]", "        Told *info = at + i; y[i]"),
+    ],
+)
+def test_one_that_may_change_does_not(role: str, old: str, new: str, subject_from) -> None:
+    text = TOLD.replace("ROLE", role).replace(old, new)
+    text = text.replace("Told *__restrict__ info", "Told *__restrict__ at") if "at +" in new else text
+    text = text.replace("[args.info]", "[args.at]") if "at +" in new else text
+    assert not list(MoreBlocks().moves(subject_from(text)))

@@ -17,6 +17,7 @@ from fsr.analysis.dependence import results_of_atomics
 from fsr.analysis.effects import Pointers, Unclear, pointers
 from fsr.analysis.operators import BY_ATOMIC
 from fsr.analysis.types import FLOATING, number_type
+from fsr.records import Role
 from fsr.source.form import Call, Declare, Expr, ExprStmt, For, If, Member, Name, Scope, Stmt
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import (
@@ -107,7 +108,8 @@ class _Dealt:
             return False
         if not all(functions.stays_in_thread(e, self.target.type_names) for e in walk_exprs(turns)):
             return False
-        if any(isinstance(e, Member) and e.arrow for e in walk_exprs(turns)) or self._refers(turns):
+        arrows = (e for e in walk_exprs(turns) if isinstance(e, Member) and e.arrow)
+        if not all(self._only_read(e.base) for e in arrows) or self._refers(turns):
             return False
         hidden = shadowing(self.body, frozenset(p.name for p in self.target.kernel.params))
         moved = names_assigned(self.around) & frozenset(self.scene.roots)
@@ -150,6 +152,13 @@ class _Dealt:
         """The memory of an access, a shared array's name for that; '' where it is not told."""
         name = a.array or ""
         return f"shared:{name}" if name in self.shared else self.scene.roots.get(name, "")
+
+    def _only_read(self, base: Expr) -> bool:
+        """Whether a pointer is a buffer of structures that nobody writes."""
+        argument = self.target.argument(base.text) if isinstance(base, Name) else None
+        moved = names_assigned(self.body) | frozenset(s.name for s in walk_stmts(self.body) if isinstance(s, Declare))
+        read = argument is not None and argument.role is Role.IN and not self.target.aliasing
+        return read and isinstance(base, Name) and base.text not in moved
 
     def _elements_apart(self) -> bool:
         """Whether all that is written plainly are elements of each turn's own, and nobody else looks at them."""
