@@ -21,7 +21,7 @@ from fsr.lifting.forms import FEWEST, Forms
 from fsr.lifting.graph import Graph
 from fsr.lifting.holes import without_hole
 from fsr.lifting.mirrored import orders
-from fsr.lifting.points import Ints, Mask, Points
+from fsr.lifting.points import Ints, Mask, Points, basis
 from fsr.lifting.refused import Refused
 from fsr.lifting.rounding import rounded_once
 from fsr.lifting.shifts import over_and_over, with_shifts
@@ -167,11 +167,11 @@ class Folding:
         if len(items) < 2:
             return []
         vectors = [self.fitter.forms.indices(k) for k in items]
-        basis = _basis(vectors) if alone is None else [alone]
-        ranks = [{x: r for r, x in enumerate(sorted({v[b] for v in vectors}))} for b in basis]
+        along = basis(vectors) if alone is None else [alone]
+        ranks = [{x: r for r, x in enumerate(sorted({v[b] for v in vectors}))} for b in along]
         if math.prod(map(len, ranks)) != len(items):
             raise Refused("a fold's domain is no box")
-        return [tuple(r[v[b]] for b, r in zip(basis, ranks, strict=True)) for v in vectors]
+        return [tuple(r[v[b]] for b, r in zip(along, ranks, strict=True)) for v in vectors]
 
     def _holed(self, op: str, points: Points, by: Lists) -> list[Expr]:
         """A sum along one dimension that lacks at most one term: one that is nought, of what cancels where two indices
@@ -263,9 +263,9 @@ class Folding:
             raise Refused("a few terms")
         vectors = [[self.fitter.forms.indices(k) for k in items] for items in by]
         widest = max(vectors, key=len)
-        for basis in dict.fromkeys(tuple(_basis(widest, first)) for first in range(min(_MOST_BASES, len(widest[0])))):
+        for along in dict.fromkeys(tuple(basis(widest, first)) for first in range(min(_MOST_BASES, len(widest[0])))):
             with suppress(Refused):
-                return self._clipped_along(op, points, by, [[tuple(v[b] for b in basis) for v in x] for x in vectors])
+                return self._clipped_along(op, points, by, [[tuple(v[b] for b in along) for v in x] for x in vectors])
         raise Refused("a window along no buffer")
 
     def _clipped_along(self, op: str, points: Points, by: Lists, places: Places) -> Fold:
@@ -424,24 +424,6 @@ class Folding:
     def _where(self, op: str, tree: object, term: Expr) -> Expr:
         """A term where a condition holds."""
         return self.fitter.placed(tree, lambda there: term if there else neutral(op, type_of(term)))
-
-
-def _basis(vectors: Sequence[Sequence[int]], first: int = 0) -> list[int]:
-    """The fewest entries that tell vectors apart, the first ones from ``first`` on. Raises Refused."""
-    basis, apart = list[int](), 1
-    if len({len(v) for v in vectors}) > 1:
-        raise Refused("terms of a fold have not the same indices")
-    width = len(vectors[0]) if vectors else 0
-    for c in (*range(first, width), *range(first)):
-        found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
-        if found > apart:
-            basis.append(c)
-            apart = found
-        if apart == len(vectors):
-            break
-    if apart < len(vectors):
-        raise Refused("terms of a fold are not told apart by their indices")
-    return basis
 
 
 def _few(order: Sequence[int]) -> list[int]:

@@ -10,6 +10,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from fsr.lifting.refused import Refused
+
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
@@ -163,3 +165,21 @@ def _solved(columns: Sequence[Ints], wanted: Floats) -> list[int] | None:
 def _holds(columns: Sequence[Ints], found: Sequence[int], values: Ints) -> bool:
     total = sum((c * k for c, k in zip(columns, found, strict=False)), np.full(len(values), found[-1]))
     return bool((total == values).all())
+
+
+def basis(vectors: Sequence[Sequence[int]], first: int = 0) -> list[int]:
+    """The fewest entries that tell vectors apart, the first ones from ``first`` on. Raises Refused."""
+    basis, apart = list[int](), 1
+    if len({len(v) for v in vectors}) > 1:
+        raise Refused("terms of a fold have not the same indices")
+    width = len(vectors[0]) if vectors else 0
+    for c in (*range(first, width), *range(first)):
+        found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
+        if found > apart:
+            basis.append(c)
+            apart = found
+        if apart == len(vectors):
+            break
+    if apart < len(vectors):
+        raise Refused("terms of a fold are not told apart by their indices")
+    return basis

@@ -215,23 +215,13 @@ class Reader:
                 return bool(_COMPARED[x[0]](a, b))
         return self._decided(side)
 
-    def _by_limits(self, condition: int) -> bool | None:
-        """What a condition is whatever the data: a literal, or an element that the contract limits beside a number
-        beyond its limits. None elsewhere, and of numbers alone, which may tell the place that is looked at."""
-        x = self.graph.terms[condition]
-        if x[0] == "const":
-            return bool(x[1])
-        limited = x[0] in ("gt", "ge") and any(low < high for low, high in map(self._range, map(int, x[1:])))
-        return self._decided(condition) if limited else None
-
     def _range(self, e: int) -> Range:
         return self.signs.range(e)
 
     def _selected(self, condition: int, a: int, b: int) -> int:
         g, condition = self.graph, self._open(condition)
-        decided = self._by_limits(condition)
-        if decided is not None:
-            return a if decided else b
+        if g.terms[condition][0] == "const":
+            return a if g.terms[condition][1] else b
         truths = [g.terms[x][1] if g.terms[x][0] == "const" and g.terms[x][2] == "bool" else None for x in (a, b)]
         if truths[1] == 0:
             return g.make("and", condition, a)

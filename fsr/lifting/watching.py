@@ -328,7 +328,7 @@ def _factors(e: ast.expr) -> list[ast.expr]:
         case ast.BinOp(left, ast.Mult(), right) if names(ast.unparse(left)) and names(ast.unparse(right)):
             return [*_factors(left), *_factors(right)]
         case ast.BinOp(base, ast.Pow(), ast.Constant(2 | 3 as power)) if names(ast.unparse(base)):
-            return [base] * int(power)
+            return [base] * (2 if power == 2 else 3)
     return [e]
 
 

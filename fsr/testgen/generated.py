@@ -8,7 +8,8 @@ see no other arrays, so what the function never makes is not tested, but for flo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import count, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +122,24 @@ def _answer(
     by_name = {key: a for a in contract.args for key in (a.member, a.name) if key}
     found = dict[str, Array]()
     for key, value in answer.items():
-        argument = _argument(function, contract, by_name, str(key))
-        found[argument.name] = _held(function, contract, argument, case, value)
+        for name, part in _elements(function, by_name, str(key), value):
+            argument = _argument(function, contract, by_name, name)
+            found[argument.name] = _held(function, contract, argument, case, part)
     return found
+
+
+def _elements(
+    function: UsersFunction, by_name: Mapping[str, Argument], key: str, value: Any
+) -> Iterator[tuple[str, Any]]:
+    """An array as it is; one of an array within structures, whose elements are arguments, along its last extent."""
+    names = list(takewhile(by_name.__contains__, (f"{key}[{n}]" for n in count())))
+    if key in by_name or not names:
+        yield key, value
+        return
+    made = as_numpy(value)
+    if not made.ndim or made.shape[-1] != len(names):
+        raise function.bad(f"made {key} of shape {made.shape}", f"{len(names)} along the last extent, one an element")
+    yield from ((name, made[..., n]) for n, name in enumerate(names))
 
 
 def _argument(function: UsersFunction, contract: Contract, by_name: Mapping[str, Argument], key: str) -> Argument:

@@ -311,3 +311,48 @@ def test_a_kernel_that_only_such_inputs_keep_within_its_buffers(tmp_path: Path) 
     assert found.status == "passed"
     assert any("start, length: tests have what make.py:rows makes" in note for note in found.notes)
     assert found.sizes == {"n": [0, 512], "total": [0, 4096]}
+
+
+QUADS = """// /// fsr
+// entry = "centre"
+// inputs = "make.py:quads"
+// [sizes]
+// n = {min = 1, max = 512, timed = 256}
+// [args]
+// y = {role = "out", shape = ["n"]}
+// n = {value = "n"}
+// [args.quads]
+// role = "in"
+// shape = ["n"]
+// x = {low = 0, high = 9}
+// [launch]
+// grid = "ceil_div(n, 64)"
+// block = 64
+// ///
+struct Quad { float x[4]; int kind; };
+__global__ void centre(const Quad *quads, float *y, int n)
+{
+    int i = blockIdx.x * 64 + threadIdx.x;
+    if (i < n) y[i] = (quads[i].x[0] + quads[i].x[1] + quads[i].x[2] + quads[i].x[3]) / 4;
+}
+"""
+CORNERS = "def quads(n, rng):\n    import numpy as np\n    return {'quads.x': MADE}\n"
+
+
+def test_an_array_within_structures_is_made_whole(tmp_path: Path) -> None:
+    made = "np.add.outer(np.zeros(n), np.arange(4))"
+    contract = contract_of(tmp_path, CORNERS.replace("MADE", made), QUADS)
+    arrays = made_inputs(contract, Case("c", (("n", 20),), "normal", 7), {})
+    held = {contract.argument(n).member: set(array.tolist()) for n, array in arrays.items()}
+    assert held == {f"quads.x[{k}]": {float(k)} for k in range(4)}
+
+
+@pytest.mark.parametrize(
+    ("made", "words"), [("np.zeros((n, 3))", "made quads.x of shape (20, 3)"), ("1.0", "made quads.x of shape ()")]
+)
+def test_one_of_other_elements_is_told(tmp_path: Path, made: str, words: str) -> None:
+    contract = contract_of(tmp_path, CORNERS.replace("MADE", made), QUADS)
+    with pytest.raises(ContractError) as fault:
+        build(contract, Case("c", (("n", 20),), "normal", 7))
+    assert words in str(fault.value)
+    assert "4 along the last extent" in str(fault.value)
