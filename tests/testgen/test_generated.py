@@ -343,7 +343,7 @@ def test_an_array_within_structures_is_made_whole(tmp_path: Path) -> None:
     made = "np.add.outer(np.zeros(n), np.arange(4))"
     contract = contract_of(tmp_path, CORNERS.replace("MADE", made), QUADS)
     arrays = made_inputs(contract, Case("c", (("n", 20),), "normal", 7), {})
-    held = {contract.argument(n).member: set(array.tolist()) for n, array in arrays.items()}
+    held = {name: set(array.tolist()) for name, array in arrays.items()}
     assert held == {f"quads.x[{k}]": {float(k)} for k in range(4)}
 
 
