@@ -8,7 +8,7 @@ from fsr.backends.host.runtime import find_compiler
 from fsr.backends.host.traced import watches
 from fsr.computation.computation import from_record, to_record
 from fsr.computation.printing import lines
-from tests.lifting.lifted import lifted
+from tests.lifting.lifted import computed, lifted
 
 pytestmark = pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
 
@@ -124,3 +124,59 @@ def test_a_box_within_a_rim_is_told_by_its_six_edges(tmp_path):
     for edge in ("i <= 2", "j <= 2", "i2 <= 2", "i <= nz - 4", "j <= ny - 4", "i2 <= nx - 4"):
         assert line.count(edge) == 1
     assert line.count("<=") == 6
+
+
+DECIMATED = """// /// fsr
+// entry = "decimate"
+// [sizes]
+// outs = {min = 1, max = 4096, timed = 2000}
+// rate = {min = 1, max = 16, timed = 10}
+// channels = {min = 1, max = 8, timed = 4}
+// samples = "outs * rate"
+// [args]
+// x = {shape = ["channels", "samples", 2], low = -1, high = 1}
+// taps = {shape = [64, 2], low = -1, high = 1}
+// y = {role = "out", shape = ["channels", "outs", 2]}
+// [launch]
+// grid = ["outs", "channels"]
+// block = 64
+// ///
+__global__ void decimate(const float2 *x, const float2 *taps, float2 *y, int rate, int samples) {
+  __shared__ float2 part[64];
+  int at = blockIdx.x * rate + threadIdx.x, t = threadIdx.x;
+  float2 s = make_float2(0, 0), w = taps[t];
+  if (at < samples) s = x[blockIdx.y * samples + at];
+  part[t] = PRODUCT;
+  for (int half = 32; half; half /= 2) {
+    __syncthreads();
+    if (t < half) part[t] = make_float2(part[t].x + part[t + half].x, part[t].y + part[t + half].y);
+  }
+  if (t == 0) y[blockIdx.y * gridDim.x + blockIdx.x] = part[0];
+}
+"""
+HERE = "x[i, j * rate + k0, 0]"
+
+
+@pytest.mark.parametrize(
+    ("product", "found"),
+    [
+        (
+            "make_float2(s.x * w.x, s.x * w.y)",
+            [f"y[i, j, i2] = sum(taps[k0, i2] * {HERE} for k0 in range(64) if inside)"],
+        ),
+        (
+            "make_float2(s.x * w.x - s.y * w.y, s.x * w.y + s.y * w.x)",
+            [
+                "_sum[i, j] = sum(-(taps[k0, 1] * x[i, j * rate + k0, 1]) for k0 in range(64) if inside)",
+                f"_sum2[i, j] = sum(taps[k0, 0] * {HERE} for k0 in range(64) if inside)",
+                "_sum3[i, j] = sum(taps[k0, -k1 + 1] * x[i, j * rate + k0, k1] for k0 in range(64) for k1 in range(2) "
+                "if inside)",
+                "y[i, j, i2] = ((_sum[i, j] + _sum2[i, j]) if i2 <= 0 else _sum3[i, j])",
+            ],
+        ),
+    ],
+    ids=["components", "complex numbers"],
+)
+def test_windows_of_records_go_along_the_taps(tmp_path, product: str, found: list[str]) -> None:
+    """Lines too short for a whole window at any size that is watched: along the samples no length tells how many."""
+    assert computed(tmp_path, DECIMATED.replace("PRODUCT", product)) == found
