@@ -88,3 +88,54 @@ def test_a_function_that_does_more_than_compute_is_called_every_time(subject_fro
     assert not list(ACTION.moves(subject_from(kernel(work, writes))))
     computes = "__device__ int told(int p, int i) { return p > i; }"
     assert list(ACTION.moves(subject_from(kernel(work.replace("told(out, ", "told("), computes))))
+
+
+RUN_OUT = {
+    "room": """int f = 0, s = 0;
+        for (int i = 0; i < m; i++) if (f < 2 && text[p + i] != word[i]) { s += i * (f + 1); f++; }
+        out[p] = s * 10 + f;""",
+    "what is left": """int left = m / 2 + 1, s = 0;
+        for (int i = 0; i < m; i++) {
+          const int want = text[p + i] + word[i];
+          if (want > 0 && left > 0 && left + 1 >= want - i) {
+            int took = want < left ? want : left; s += took * i; left -= took;
+          }
+        }
+        out[p] = s * 10 + left;""",
+    "what one thread hands out": """__shared__ int left, sent[64]; sent[threadIdx.x] = 0; __syncthreads();
+        if (threadIdx.x == 0) {
+          left = m;
+          for (int v = 0; v < 64; v++) if (left > 0 && v < n && text[v] > 0) { sent[v] = text[v]; left -= text[v]; }
+        }
+        __syncthreads(); out[p] = sent[threadIdx.x] * 100 + left;""",
+}
+GOES_ON = {
+    "more than the branch": RUN_OUT["room"].replace("if (f", "{ s += i; if (f").replace("f++; }", "f++; } }"),
+    "a test of the turn": RUN_OUT["room"].replace("f < 2", "f < i"),
+    "a test of an element": RUN_OUT["room"].replace("f < 2", "word[f % m] > 0"),
+    "what is otherwise": RUN_OUT["room"].replace("f++; }", "f++; } else f -= 1;"),
+    "what nothing changes": RUN_OUT["room"].replace("f++;", ""),
+    "what others change too": RUN_OUT["what one thread hands out"].replace("threadIdx.x == 0", "threadIdx.x < 2"),
+    "a call that counts": RUN_OUT["room"].replace(
+        "f < 2 && text[p + i]", "f < 2 && text[p + atomicAdd(out + p, 1) % m]"
+    ),
+}
+
+
+@pytest.mark.parametrize("work", RUN_OUT.values(), ids=RUN_OUT)
+def test_loops_end_with_what_runs_out(work: str, subject_from, runner) -> None:
+    work = work if "__shared__" not in work else work.replace("return;", "")
+    text = kernel(work).replace("if (p >= n) return;", "") if "__shared__" in work else kernel(work)
+    text = text.replace("out[p] = sent", "if (p < n) out[p] = sent")
+    subject = subject_from(text)
+    (move,) = ACTION.moves(subject)
+    changed = ACTION.apply(subject, move)
+    assert changed.source.count("break;") == 1
+    runner.check(subject, changed, *SIZES)
+    again = replace(subject, candidate=changed, kernels=parse_kernels(changed.source))
+    assert not list(ACTION.moves(again))
+
+
+@pytest.mark.parametrize("work", GOES_ON.values(), ids=GOES_ON)
+def test_others_go_on(work: str, subject_from) -> None:
+    assert not list(ACTION.moves(subject_from(kernel(work))))

@@ -1,7 +1,8 @@
 """early-exit: a loop that only finds out whether something is so ends when it is known.
 
 What is left of such a loop changes nothing: its one effect is to give a variable the value that it has by then
-(``if (a[i] != b[i]) same = 0;``), or to keep one at zero (``same &= a[i] == b[i]``).
+(``if (a[i] != b[i]) same = 0;``), or to keep one at zero (``same &= a[i] == b[i]``). So does a loop in which something
+runs out (:mod:`fsr.transform.details.running_out`).
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from fsr.source.walk import (
     walk_stmts,
     without_comments,
 )
+from fsr.transform.details.running_out import with_end
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
@@ -76,6 +78,12 @@ class EarlyExit:
 
 def _ending(target: Target, loop: For) -> tuple[Stmt, ...] | None:
     """The loop's body with what ends it; None where it has other effects, or ends already."""
+    found = _known(target, loop)
+    return found if found is not None else with_end(target, loop)
+
+
+def _known(target: Target, loop: For) -> tuple[Stmt, ...] | None:
+    """The same of a loop that only finds something out."""
     if loop.type is None or contains_opaque(loop.body) or not _only_looks(target, loop.body):
         return None
     own = {s.name for s in walk_stmts(loop.body) if isinstance(s, Declare)}
