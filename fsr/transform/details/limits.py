@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
+from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.types import integer_bytes, resolved
 from fsr.records import Role
 from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Member, Name, Stmt, Ternary
@@ -205,25 +208,37 @@ class Limits:
                         return self.of(Binary("%", a, b))
         return None
 
-    def _whole_part(self, q: Expr, b: Expr) -> int:
-        """The most that ``q * b`` is where q is a / b: a itself. _ENDLESS elsewhere."""
-        told = self._declared[q.text].init if isinstance(q, Name) and q.text in self._declared else q
-        if isinstance(told, Binary) and told.op == "/" and told.right == b and not names_in(told) & set(self._divided):
-            a = self.of(told.left)
-            return a[1] if a is not None else _ENDLESS
-        return _ENDLESS
+    def _product(self, e: Binary) -> Range | None:
+        """Of all factors at once: a quotient a / b times b is at most a, however large either may be."""
+        factors = _factors(e)
+        ranges = [self.of(f) for f in factors]
+        known = [r for r in ranges if r is not None]
+        if len(known) < len(ranges):
+            return None
+        most = math.prod(high for _, high in known)
+        for n, factor in enumerate(factors):
+            rest = _product_of(map(self.target.known.poly, (*factors[:n], *factors[n + 1 :])))
+            wholes = (self.of(over) for over, by in self._quotients(factor) if by == rest)
+            most = min([most, *(a[1] for a in wholes if a is not None)])
+        return math.prod(low for low, _ in known), most
+
+    def _quotients(self, e: Expr) -> Iterator[tuple[Expr, Poly]]:
+        """What a value is the quotient of, and by what: of ``a / b / c`` a / b by c, and a by b * c."""
+        told = self._declared[e.text].init if isinstance(e, Name) and e.text in self._declared else e
+        if isinstance(told, Binary) and told.op == "/" and not names_in(told) & set(self._divided):
+            by = self.target.known.poly(told.right)
+            yield told.left, by
+            yield from ((over, by * more) for over, more in self._quotients(told.left))
 
     def _binary(self, e: Binary) -> Range | None:
         if e.op in ("+", "-"):
             return self._sum(e)
+        if e.op == "*":
+            return self._product(e)
         a, b = self.of(e.left), self.of(e.right)
         if a is None or b is None:
             return None
         match e.op:
-            case "*":
-                return a[0] * b[0], min(
-                    a[1] * b[1], self._whole_part(e.left, e.right), self._whole_part(e.right, e.left)
-                )
             case "/" if b[0] >= 1:
                 return a[0] // b[1], a[1] // b[0]
             case "%" if b[0] >= 1:
@@ -233,6 +248,14 @@ class Limits:
             case "&":
                 return 0, min(a[1], b[1])
         return None
+
+
+def _factors(e: Expr) -> list[Expr]:
+    return [*_factors(e.left), *_factors(e.right)] if isinstance(e, Binary) and e.op == "*" else [e]
+
+
+def _product_of(polys: Iterable[Poly]) -> Poly:
+    return reduce(operator.mul, polys, constant(1))
 
 
 def _division(s: Stmt) -> tuple[str, Expr] | None:
@@ -251,5 +274,4 @@ def is_auto(s: Declare) -> bool:
 
 
 _WITH_SIGN = ("int", "long", "long int", "long long", "long long int")
-_ENDLESS = 1 << 128
 _BUILTINS = ("threadIdx", "blockIdx", "blockDim", "gridDim")

@@ -107,6 +107,23 @@ def test_wrapped_neighbours_take_32_bits(subject_from, apply_move, runner):
     runner.check(subject, changed, *SIZES)
 
 
+PLANES = (
+    AT
+    + """long long s = at % W, row = at / W, n = row / H, r = row % H, whole = at / (W * H);
+    long long left = (s - 1 + W) % W + r * W + n * H * W, up = s + (r - 1 + H) % H * W + whole * (H * W);
+    y[at] = x[left] - x[up];"""
+)
+
+
+def test_whole_parts_of_several_divisions_are_no_more_than_what_was_divided(subject_from, apply_move, runner):
+    subject = subject_from(kernel(PLANES))
+    changed = apply_move(Index32(), subject, "@kernel")
+    assert not any(f"long long {name}" in changed.source for name in ("s", "row", "n", "r", "whole", "left", "up"))
+    runner.check(subject, changed, *SIZES)
+    other = subject_from(kernel(PLANES.replace("n * H * W", "n * H * W * H"), most=1024))
+    assert all("long long n " in Index32().apply(other, m).source for m in Index32().moves(other))
+
+
 @pytest.mark.parametrize(
     ("size", "body"),
     [
