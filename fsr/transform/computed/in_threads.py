@@ -6,7 +6,8 @@ Nothing is shared, so that terms may be read at any step, and places of extremes
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -18,12 +19,14 @@ from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import a_pack_each, stores
 from fsr.transform.computed.folding import PLACES, c_type, checked, folds_in, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, Packs
-from fsr.transform.computed.parts import name_of, value_of
+from fsr.transform.computed.parts import name_of, number_of, value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in
 from fsr.transform.plain.c_text import TYPES, NotPlain
+from fsr.transform.sizes import always
 
 Params = Mapping[str, int | str]
 _MOST_TERMS = 64  # of one result: of more a warp or a block folds faster than a thread
+_MOST_OF_MANY, _MANY = 1024, 1 << 15  # of a padded window, which no warp folds, where results are enough threads
 _SHORT = 16  # of so few the warps of a block that share them have hardly one each
 _RATED = ("float32", "float64")  # values by which an extreme's place is told
 
@@ -92,19 +95,27 @@ def folded(scene: Scene) -> Folded | None:
     """The part as results of a few terms each; None where it is none."""
     part = scene.part
     names = [n for n, _ in part.domain]
-    if not names or any(s.domain != part.domain or [name_of(i) for i in s.place] != names for s in part.whole):
+    if not names or any(s.domain != part.domain or _dims(s.place) != names for s in part.whole):
         return None
     folds = tuple(dict.fromkeys(f for s in part.whole for f in folds_in(value_of(s))))
     if not folds or len({(f.dims, f.inside) for f in folds}) != 1:
         return None
     found, lengths = Folded(scene, folds), [x for _, x in folds[0].dims]
-    if any(n not in part.sizes for x in lengths for n, _ in x.terms) or _count(scene, lengths) > _MOST_TERMS:
+    points = math.prod(scene.timed(x) for _, x in part.domain)
+    most = _MOST_OF_MANY if folds[0].inside and points >= _MANY else _MOST_TERMS
+    if any(n not in part.sizes for x in lengths for n, _ in x.terms) or _count(scene, lengths) > most:
         return None
     try:
-        many = len(found.terms) > 1 and folds[0].inside  # each has a box of its own then
+        boxes = {frozenset(_limits(found, loads_in([v]))) for v in found.terms} if folds[0].inside else set()
     except NotPlain:
         return None
+    many = len(boxes) > 1  # each has a box of its own then
     return found if found.last in names_in(folds[0]) and not many else None
+
+
+def _dims(place: Sequence[Expr]) -> list[str | None]:
+    """The dimensions that tell where a result stands, beside a component's number."""
+    return [name_of(i) for i in place if number_of(i) is None]
 
 
 def _count(scene: Scene, lengths: list[Affine]) -> int:
@@ -202,14 +213,29 @@ def _loops(found: Folded, inner: list[str]) -> list[str]:
 
 def _tests(found: Folded) -> list[str]:
     """Whether a term of a padded window takes part, but for what is so at every point."""
-    scene, extents = found.scene, dict(found.scene.part.domain)
-    tests = dict[str, None]()
-    for x in found.within:
-        for index, extent in zip(x.indices, scene.shape(x.buffer), strict=True):
-            if extents.get(name_of(index) or "") != extent:
-                at = f"({scene.text(index)})"
-                tests |= {f"{at} >= 0": None, f"{at} < {scene.size(extent)}": None}
+    scene, tests = found.scene, dict[str, None]()
+    for index, extent in _limits(found, found.within):
+        at = f"({scene.text(index)})"
+        tests |= {f"{at} >= 0": None, f"{at} < {scene.size(extent)}": None}
     return list(tests)
+
+
+def _limits(found: Folded, reads: list[Load]) -> dict[tuple[Expr, str], None]:
+    """The indices of reads that may lie outside, each with the extent that it must lie within."""
+    extents = dict(found.scene.part.domain) | {n: affine_text(x) for n, x in found.folds[0].dims}
+    limits = dict[tuple[Expr, str], None]()
+    for x in reads:
+        for index, extent in zip(x.indices, found.scene.shape(x.buffer), strict=True):
+            number = number_of(index)
+            goes_to = extents.get(name_of(index) or "")
+            within = number is not None and extent.isdigit() and 0 <= number < int(extent)
+            if not within and (goes_to is None or not _same(found.scene, goes_to, extent)):
+                limits[index, extent] = None
+    return limits
+
+
+def _same(scene: Scene, one: str, other: str) -> bool:
+    return one == other or always(scene.target.contract, f"({one}) == ({other})")
 
 
 def _steps(found: Folded, held: Mapping[Expr, str], lane: str) -> list[str]:

@@ -5,7 +5,8 @@ A point of the records makes all of its elements, with each place known, so that
 share is computed once. So it is with a few planes or lines, one behind the other, each made of something else: queries,
 keys and values of a head. And where each component of a sum reads the same element, found by what data says (the
 attraction of a point's neighbours, a matrix times a few columns), one point makes all components of its sum, so that
-such an element is looked up once.
+such an element is looked up once. Where the components are sums of their own over one window (complex samples times
+complex taps), one point makes all of these sums, each term of which is that of all components that it reads.
 """
 
 from __future__ import annotations
@@ -21,10 +22,13 @@ from fsr.computation.expression import (
     Fold,
     Load,
     Number,
+    Op,
     Recurrence,
     distinct,
     fixed,
+    mapped,
     names_in,
+    rebuilt,
     walk,
 )
 from fsr.computation.simplify import simplified
@@ -58,6 +62,34 @@ def by_components(c: Computation) -> Iterator[Computation]:
     if whole and any(dim for _, dim in found):
         told = (replace(made, kind="map") for s, dim in found for made in (_each(s, dim) if dim else [s]))
         yield replace(whole, statements=tuple(s for s in told if not _stays(s)))
+
+
+def by_sums(c: Computation) -> Iterator[Computation]:
+    """The computation over records whose elements are folds over one box each; none where there are none."""
+    whole = written_out(c)
+    if whole and all(_is_record(s) and _folds(value_of(s)) for s in whole.statements):
+        each = (made for s in whole.statements for made in _each(s, s.domain[-1][0]))
+        yield replace(whole, statements=tuple(replace(s, kind="map", value=_in_one(value_of(s))) for s in each))
+
+
+def _folds(e: Expr) -> list[Fold]:
+    return [x for x in distinct(e) if isinstance(x, Fold)]
+
+
+def _in_one(e: Expr) -> Expr:
+    """An expression with sums over the few components of what they read as one sum of as many values."""
+
+    def one(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+        e = rebuilt(e, parts)
+        if not isinstance(e, Fold) or e.op != "sum" or len(e.dims) < 2:
+            return e
+        (name, extent), dims = e.dims[-1], e.dims[:-1]
+        if extent.terms or not 1 < extent.constant <= MOST or any(name in dict(x.terms) for _, x in dims):
+            return e
+        terms = tuple(simplified(fixed(e.body, {name: at})) for at in range(extent.constant))
+        return replace(e, dims=dims, body=Op("sum", terms))
+
+    return mapped(e, one)
 
 
 def _components(s: Statement) -> str:

@@ -37,7 +37,7 @@ from fsr.records import Candidate
 from fsr.source.parse import parse_kernels
 from fsr.transform.computed.in_part import in_part
 from fsr.transform.computed.in_turn import in_turn
-from fsr.transform.computed.interleaved import by_components, by_planes, by_records
+from fsr.transform.computed.interleaved import by_components, by_planes, by_records, by_sums
 from fsr.transform.computed.joining import joined
 from fsr.transform.computed.last_lines import by_last_lines
 from fsr.transform.computed.parts import Part, cuts_of, name_of, value_of
@@ -282,7 +282,8 @@ def _cuttings(
     flat = list(unwrapped(computation, partial(always, contract)))
     aside = [told for one in (computation, *flat) for told in set_aside(one)]
     records = [told for one in (*by_components(computation), computation) for told in planes_as_records(one)]
-    for told in (*ways, *in_turn(computation), *staged(computation), *flat, *aside, *records):
+    last = (*aside, *records, *by_sums(computation))
+    for told in (*ways, *in_turn(computation), *staged(computation), *flat, *last):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fsr.computation.expression import Affine, Expr, Fold, Load, Number, Op
+from fsr.computation.expression import Affine, Case, Expr, Fold, Load, Number, Op
 from tests.transform.computed.test_families import FAMILY, at, check, computed, over
 from tests.transform.conftest import subject_of
 
@@ -173,3 +173,67 @@ def test_a_window_that_reaches_over_the_edges(runner):
     value = Fold("max", (("k0", Affine((("k", 1),))),), Load("x", (row, number("j")), "float32"), True)
     subject = computed(subject_of(PADDED), {"y": value}, ("n", "w", "k", "s"))
     check(runner, subject, "fold-in-threads", [(5, 8, 3, 2), (4, 7, 5, 1), (3, 66, 7, 4), (1, 1, 2, 1)])
+
+
+DECIMATED = """// /// fsr
+// entry = "decimate"
+// [sizes]
+// outs = {min = 1, max = 20000, timed = 9000}
+// rate = {min = 1, max = 16, timed = 10}
+// channels = {min = 1, max = 8, timed = 4}
+// samples = "outs * rate"
+// [args]
+// x = {role = "in", shape = ["channels", "samples", 2], low = -1, high = 1}
+// w = {role = "in", shape = [96, 2], low = -1, high = 1}
+// y = {role = "out", shape = ["channels", "outs", 2]}
+// rate = {value = "rate"}
+// samples = {value = "samples"}
+// [launch]
+// grid = ["outs", "channels"]
+// block = 1
+// ///
+__global__ void decimate(const float2* x, const float2* w, float2* y, int rate, int samples) {
+  float2 sum = make_float2(0, 0);
+  for (int k = 0; k < 96 && blockIdx.x * rate + k < samples; k++) {
+    float2 s = x[blockIdx.y * samples + blockIdx.x * rate + k];
+    sum.x += s.x * w[k].x - s.y * w[k].y;
+    sum.y += s.x * w[k].y + s.y * w[k].x;
+  }
+  y[blockIdx.y * gridDim.x + blockIdx.x] = sum;
+}
+"""
+
+
+def _sum_of(*pairs: tuple[int, int, int], shift: int = 0) -> Fold:
+    """Products of taps' and samples' components; of which sign, and of which components."""
+    at_ = Op("sum", (Op("prod", (number("rate"), number("j"))), Number(Affine((("k0", 1),), shift), "int64")))
+
+    def one(sign: int, tap: int, part: int) -> Expr:
+        c, p = (Number(Affine((), n), "int64") for n in (tap, part))
+        found = Op("prod", (Load("w", (number("k0"), c), "float32"), Load("x", (number("i"), at_, p), "float32")))
+        return found if sign > 0 else Op("neg", (found,))
+
+    terms = tuple(one(*p) for p in pairs)
+    return Fold("sum", (("k0", Affine((), 96)),), terms[0] if len(terms) == 1 else Op("sum", terms), True)
+
+
+def _decimated(shift: int = 0, timed: int = 9000):
+    real = Op("sum", (_sum_of((1, 0, 0)), _sum_of((-1, 1, 1), shift=shift)))
+    value = Case(Affine((("i2", 1),)), Affine(), real, _sum_of((1, 1, 0), (1, 0, 1)))
+    subject = subject_of(DECIMATED.replace("timed = 9000", f"timed = {timed}"))
+    return computed(subject, {"y": value}, ("outs", "rate", "channels"))
+
+
+def test_complex_samples_are_summed_by_the_thread_that_has_the_result(runner):
+    """A point makes both components, of sums that stop where the samples do: so many terms that no register tile or
+    warp has them."""
+    moves = check(runner, _decimated(), "fold-in-threads", [(5, 3, 2), (40, 4, 1), (1, 1, 1), (70, 16, 3)])
+    assert {dict(m.params)["pack"] for m in moves} == {1}
+
+
+def test_sums_that_stop_elsewhere_are_none_of_one_box():
+    assert not list(FAMILY["fold-in-threads"].moves(_decimated(shift=1)))
+
+
+def test_long_padded_windows_of_few_results_stay():
+    assert not list(FAMILY["fold-in-threads"].moves(_decimated(timed=100)))
