@@ -174,6 +174,7 @@ def decision(points: Points, labels: Sequence[Hashable], sizes: Sequence[str]) -
         (
             (lambda p: comparisons(p, sizes, numbers=False, fixed=fixed), most, _DEEPEST),
             (lambda p: _box(p, loops, own), box, box),
+            (lambda p: _between(p, loops, sizes), 1, 1),
         ),
         ((lambda p: _edges(p, loops, sizes, fixed), sides, _DEEPEST),),  # more are no box's
         ((lambda p: comparisons(p, sizes, fixed=fixed), most, _DEEPEST),),
@@ -248,6 +249,17 @@ def _box(points: Points, loops: Sequence[str], own: Sequence[Pair]) -> Iterator[
             hit = points.columns[a] <= value_of(right, points)
             if hit.any() and not hit.all():
                 yield affine(a), right, hit
+
+
+def _between(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> Iterator[Condition]:
+    """Comparisons with what one size is longer than another: where one row ends of two, one behind the other, of which
+    as many elements are dropped in front."""
+    known = [s for s in sizes if s in points.columns]
+    for a, (s, t), c in itertools.product(loops, itertools.permutations(known, 2), (-1, 0)):
+        left, right = Affine(tuple(sorted(((a, 1), (s, 1)))), 0), shifted(affine(t), c)
+        hit = value_of(left, points) <= value_of(right, points)
+        if hit.any() and not hit.all():
+            yield left, right, hit
 
 
 def _branches(tree: object) -> int:

@@ -71,7 +71,7 @@ class Folding:
     def associative(self, op: str, points: Points, lists: Lists) -> Expr:
         """One expression of each sample's list of terms under an associative operation. Raises Refused."""
         groups = self.fitter.forms.grouped(lists)
-        parts: list[Expr] = []
+        parts: list[Expr] = self._taken_in_turn(points, groups) if op in ("sum", "prod") else []
         uneven = op == "sum" and len(set(map(len, lists))) > 1
         for _, by in sorted(groups.items(), key=lambda g: (max(map(len, g[1])), g[0])):
             parts += self._some_of(points, by) if uneven and max(map(len, by)) == 1 else self._group(op, points, by)
@@ -82,6 +82,20 @@ class Folding:
         order = multiplied_order(self.fitter.graph, parts, points, lists[0]) if op == "prod" else ()
         parts = [rounded_once(p) for p in parts]
         return parts[0] if len(parts) == 1 else Op(op, tuple(parts), order)
+
+    def _taken_in_turn(self, points: Points, groups: dict[int, list[list[int]]]) -> list[Expr]:
+        """One term of all samples that has another form at some, as a function of a sum that lacks a part there: it is
+        of one of these groups everywhere, which are left out then. None where it has no one expression."""
+        some = {form: by for form, by in groups.items() if max(map(len, by)) == 1 and not all(by)}
+        one = [[k for by in some.values() for k in by[n]] for n in range(len(points))]
+        if len(some) < 2 or any(len(items) != 1 for items in one):
+            return []
+        with suppress(Refused):
+            found = self.fitter.fit(points.of([k for (k,) in one]))
+            for form in some:
+                del groups[form]
+            return [found]
+        return []
 
     def _some_of(self, points: Points, by: Lists) -> list[Expr]:
         """One term of a form, where there is any: some results have one less than others."""

@@ -180,3 +180,53 @@ HERE = "x[i, j * rate + k0, 0]"
 def test_windows_of_records_go_along_the_taps(tmp_path, product: str, found: list[str]) -> None:
     """Lines too short for a whole window at any size that is watched: along the samples no length tells how many."""
     assert computed(tmp_path, DECIMATED.replace("PRODUCT", product)) == found
+
+
+SHIFTED = """// /// fsr
+// entry = "causal"
+// [sizes]
+// rows = {min = 1, max = 4096, timed = 2048}
+// taps = {min = 2, max = 8, timed = 4}
+// steps = {min = 1, max = 2048, timed = 512}
+// [args]
+// x = {shape = ["rows", "steps"], low = -4, high = 4}
+// w = {shape = ["rows", "taps"], low = -1, high = 1}
+// before = {shape = ["rows", "taps"], low = -4, high = 4}
+// y = {role = "out", shape = ["rows", "steps"]}
+// after = {role = "out", shape = ["rows", "taps"]}
+// rows = {value = "rows"}
+// taps = {value = "taps"}
+// steps = {value = "steps"}
+// [launch]
+// grid = "ceil_div(rows, 64)"
+// block = 64
+// ///
+__global__ void causal(const float* x, const float* w, const float* before, float* y, float* after, int rows, int taps,
+                       int steps) {
+  int r = blockIdx.x * 64 + threadIdx.x;
+  float window[8];
+  if (r >= rows || taps > 8) return;
+  for (int k = 0; k < taps; k++) window[k] = before[r * taps + k];
+  for (int t = 0; t < steps; t++) {
+    for (int k = 0; k < taps - 1; k++) window[k] = window[k + 1];
+    window[taps - 1] = x[r * steps + t];
+    float sum = 0;
+    for (int k = 0; k < taps; k++) sum += window[k] * w[r * taps + k];
+    y[r * steps + t] = sum / (1.0f + expf(-sum));
+  }
+  for (int k = 0; k < taps; k++) after[r * taps + k] = window[k];
+}
+"""
+
+
+def test_a_window_that_is_shifted_from_step_to_step_lies_in_two_buffers(tmp_path) -> None:
+    """A compiler moves it by memmove, part of it over itself. What is behind ``exp`` lacks one sum where the window is
+    full, and which buffer the last elements come from is told by what one row is longer than the other."""
+    old, new = "before[i, j + k0 + 1] * w[i, k0]", "w[i, k0] * x[i, j + k0 - taps + 1]"
+    found = lifted(tmp_path, SHIFTED)
+    assert found.computation is not None, found.why
+    *sums, y, after = lines(found.computation)
+    told = {s.partition(" = ")[2] for s in sums}
+    assert told == {f"sum({one} for k0 in range(taps) if inside)" for x in (old, new) for one in (x, f"-({x})")}
+    assert y.count("exp(") == 1
+    assert after == "after[i, j] = (before[i, j + steps] if j + steps <= taps - 1 else x[i, j + steps - taps])"

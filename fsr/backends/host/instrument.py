@@ -181,12 +181,14 @@ class _Function:
                 yield from self._after_phis(block, phis)
                 block = None
             yield from self._before(number, line)
+            copies = [] if row is not None else self._copies(line)  # of what may lie where it goes to, still as it is
+            yield from copies
             yield line
             if row is not None and is_phi:
                 yield from self._phi(row, phis, block)
             elif row is not None and row[1] in self.tainted:
                 yield from self._value(row, line)
-            elif row is None:
+            elif row is None and not copies:
                 yield from self._effect(line)
         yield "}"
 
@@ -410,8 +412,17 @@ class _Function:
         called = "fsr_t_widen_bfloat16" if widens else "fsr_t_round_bfloat16"
         return self.unit.call(called, "i32", [number, ("i32", shadow), result])
 
+    def _copies(self, line: str) -> list[str]:
+        """A copy of memory, told before it is made; none of any other line."""
+        call = _CALL.match(line)
+        args_ = [_ARGUMENT.match(a.strip()) for a in split_arguments(call[4])] if call else []
+        if not call or not call[3].startswith(("llvm.memcpy", "llvm.memmove")) or not all(args_[:3]):
+            return []
+        to, from_, count = (a[2] for a in args_[:3] if a)
+        return ["  " + self.unit.call("fsr_t_copy", "void", [("ptr", to), ("ptr", from_), ("i64", count)])]
+
     def _effect(self, line: str) -> Iterator[str]:
-        """Stores, copies and calls without a result."""
+        """Stores, other copies and calls without a result."""
         words = line.strip()
         if words.startswith("store "):
             rest = re.sub(rf"^(?:{_FLAG} )*", "", words[6:])
@@ -428,10 +439,7 @@ class _Function:
         if not call or call[3].startswith(_IGNORED):
             return
         args_ = [_ARGUMENT.match(a.strip()) for a in split_arguments(call[4])]
-        if call[3].startswith(("llvm.memcpy", "llvm.memmove")) and all(args_[:3]):
-            to, from_, count = (a[2] for a in args_[:3] if a)
-            yield "  " + self.unit.call("fsr_t_copy", "void", [("ptr", to), ("ptr", from_), ("i64", count)])
-        elif call[3].startswith("llvm.memset") and args_[0] and args_[2]:
+        if call[3].startswith("llvm.memset") and args_[0] and args_[2]:
             yield "  " + self.unit.call("fsr_t_fill", "void", [("ptr", args_[0][2]), ("i64", args_[2][2])])
         elif call[3] in self.defined:
             self._outside(call[3])

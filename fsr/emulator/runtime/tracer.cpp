@@ -210,7 +210,9 @@ uint64_t raw(double x) { return raw_bits<uint64_t>(x); }
 void traced_copy(void* to, const void* from, size_t bytes) {
   if (!cells) return;
   auto t = reinterpret_cast<uintptr_t>(to), f = reinterpret_cast<uintptr_t>(from);
-  for (size_t i = 0; i < bytes; i++) {
+  bool down = f < t && t < f + bytes;  // what lies behind is overwritten first, as by memmove
+  for (size_t n = 0; n < bytes; n++) {
+    size_t i = down ? bytes - 1 - n : n;
     Cell c = cell_at(f + i);
     const Region* r = c.address ? nullptr : region_at(f + i);
     if (begins_element(r, f + i) && static_cast<size_t>(kBytes[r->type]) <= bytes - i) {
