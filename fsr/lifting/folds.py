@@ -71,7 +71,7 @@ class Folding:
     def associative(self, op: str, points: Points, lists: Lists) -> Expr:
         """One expression of each sample's list of terms under an associative operation. Raises Refused."""
         groups = self.fitter.forms.grouped(lists)
-        parts: list[Expr] = self._taken_in_turn(points, groups) if op in ("sum", "prod") else []
+        parts: list[Expr] = self._taken_in_turn(points, groups) if op == "sum" else []
         uneven = op == "sum" and len(set(map(len, lists))) > 1
         for _, by in sorted(groups.items(), key=lambda g: (max(map(len, g[1])), g[0])):
             parts += self._some_of(points, by) if uneven and max(map(len, by)) == 1 else self._group(op, points, by)
