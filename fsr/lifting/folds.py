@@ -92,9 +92,10 @@ class Folding:
             return []
         with suppress(Refused):
             found = self.fitter.fit(points.of([k for (k,) in one]))
-            for form in some:
-                del groups[form]
-            return [found]
+            if any(isinstance(e, Fold) for e in distinct(found)):
+                for form in some:
+                    del groups[form]
+                return [found]
         return []
 
     def _some_of(self, points: Points, by: Lists) -> list[Expr]:
@@ -445,6 +446,3 @@ def _few(order: Sequence[int]) -> list[int]:
     if len(order) <= 10:
         return list(order)
     return [*order[:4], *order[4 : -4 : max(1, (len(order) - 8) // 4)], *order[-4:]]
-
-
-__all__ = ["Fitter", "Folding"]
