@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -88,6 +88,11 @@ def comparisons(
             pairs += [
                 (affine(a), shifted(end, -c)) for end in _ends(points, a, sizes) for c in _from_end(points, a, end)
             ]
+    yield from _parting(points, pairs)
+
+
+def _parting(points: Points, pairs: Iterable[tuple[Affine, Affine]]) -> Iterator[Compared]:
+    """Those comparisons that some samples meet and some do not."""
     for left, right in pairs:
         hit = value_of(left, points) <= value_of(right, points)
         if hit.any() and not hit.all():
@@ -217,10 +222,7 @@ def _reached(points: Points, name: str, end: Affine) -> bool:
 def _positions(points: Points, loops: Sequence[str]) -> Iterator[Condition]:
     """Comparisons of a dimension with a position: before, at, and behind it."""
     for a, p, by in itertools.product(loops, sorted(points.positions & points.columns.keys()), (0, -1)):
-        right = shifted(affine(p), by)
-        hit = points.columns[a] <= value_of(right, points)
-        if hit.any() and not hit.all():
-            yield affine(a), right, hit
+        yield from _parting(points, [(affine(a), shifted(affine(p), by))])
 
 
 def _by_turns(points: Points, loops: Sequence[str], sizes: Sequence[str], fixed: bool) -> Iterator[Condition]:
@@ -245,10 +247,7 @@ def _box(points: Points, loops: Sequence[str], own: Sequence[Pair]) -> Iterator[
         for end in (end for name, end in own if name == a):
             left = np.unique(value_of(end, points) - points.columns[a])
             ends += [shifted(end, -int(c)) for c in left[1:][np.diff(left) == 1] if c <= _RADIUS]
-        for right in ends:
-            hit = points.columns[a] <= value_of(right, points)
-            if hit.any() and not hit.all():
-                yield affine(a), right, hit
+        yield from _parting(points, [(affine(a), right) for right in ends])
 
 
 def _between(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> Iterator[Condition]:
@@ -256,10 +255,7 @@ def _between(points: Points, loops: Sequence[str], sizes: Sequence[str]) -> Iter
     as many elements are dropped in front."""
     known = [s for s in sizes if s in points.columns]
     for a, (s, t), c in itertools.product(loops, itertools.permutations(known, 2), (-1, 0)):
-        left, right = Affine(tuple(sorted(((a, 1), (s, 1)))), 0), shifted(affine(t), c)
-        hit = value_of(left, points) <= value_of(right, points)
-        if hit.any() and not hit.all():
-            yield left, right, hit
+        yield from _parting(points, [(Affine(tuple(sorted(((a, 1), (s, 1)))), 0), shifted(affine(t), c))])
 
 
 def _branches(tree: object) -> int:

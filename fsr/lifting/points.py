@@ -169,17 +169,17 @@ def _holds(columns: Sequence[Ints], found: Sequence[int], values: Ints) -> bool:
 
 def basis(vectors: Sequence[Sequence[int]], first: int = 0) -> list[int]:
     """The fewest entries that tell vectors apart, the first ones from ``first`` on. Raises Refused."""
-    basis, apart = list[int](), 1
+    chosen, apart = list[int](), 1
     if len({len(v) for v in vectors}) > 1:
         raise Refused("terms of a fold have not the same indices")
     width = len(vectors[0]) if vectors else 0
     for c in (*range(first, width), *range(first)):
-        found = len({tuple(v[b] for b in (*basis, c)) for v in vectors})
+        found = len({tuple(v[b] for b in (*chosen, c)) for v in vectors})
         if found > apart:
-            basis.append(c)
+            chosen.append(c)
             apart = found
         if apart == len(vectors):
             break
     if apart < len(vectors):
         raise Refused("terms of a fold are not told apart by their indices")
-    return basis
+    return chosen

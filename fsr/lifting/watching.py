@@ -310,8 +310,8 @@ def _number(graph: Graph, told: str, run: Run) -> int:
 
 def _made_of(graph: Graph, e: ast.expr, dtype: str, run: Run) -> int:
     number = float(evaluate(ast.unparse(e), run.sizes))
-    factors = _factors(e)
     if number.is_integer() and abs(number) < FLOATS["float64"]:
+        factors = _factors(e)
         if len(factors) < 2:
             return graph.op(dtype, graph.integer(int(number), "int64"))
         made = [_made_of(graph, part, "float64", run) for part in factors]  # no sum of sizes tells a product of them

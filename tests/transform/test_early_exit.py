@@ -66,15 +66,19 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("work", FOUND_OUT.values(), ids=FOUND_OUT)
-def test_what_is_known_is_not_looked_for_any_longer(work: str, subject_from, runner) -> None:
-    subject = subject_from(kernel(work))
+def ended(subject, runner) -> str:
+    """The text of the one move's candidate, which does the same and has no further move."""
     (move,) = ACTION.moves(subject)
     changed = ACTION.apply(subject, move)
-    assert "break;" in changed.source
     runner.check(subject, changed, *SIZES)
     again = replace(subject, candidate=changed, kernels=parse_kernels(changed.source))
     assert not list(ACTION.moves(again))
+    return changed.source
+
+
+@pytest.mark.parametrize("work", FOUND_OUT.values(), ids=FOUND_OUT)
+def test_what_is_known_is_not_looked_for_any_longer(work: str, subject_from, runner) -> None:
+    assert "break;" in ended(subject_from(kernel(work)), runner)
 
 
 @pytest.mark.parametrize("work", OTHERS.values(), ids=OTHERS)
@@ -127,13 +131,7 @@ def test_loops_end_with_what_runs_out(work: str, subject_from, runner) -> None:
     work = work if "__shared__" not in work else work.replace("return;", "")
     text = kernel(work).replace("if (p >= n) return;", "") if "__shared__" in work else kernel(work)
     text = text.replace("out[p] = sent", "if (p < n) out[p] = sent")
-    subject = subject_from(text)
-    (move,) = ACTION.moves(subject)
-    changed = ACTION.apply(subject, move)
-    assert changed.source.count("break;") == 1
-    runner.check(subject, changed, *SIZES)
-    again = replace(subject, candidate=changed, kernels=parse_kernels(changed.source))
-    assert not list(ACTION.moves(again))
+    assert ended(subject_from(text), runner).count("break;") == 1
 
 
 @pytest.mark.parametrize("work", GOES_ON.values(), ids=GOES_ON)

@@ -22,7 +22,6 @@ from fsr.transform.computed.packs import MOST_BYTES, Packs
 from fsr.transform.computed.parts import name_of, number_of, value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in
 from fsr.transform.plain.c_text import TYPES, NotPlain
-from fsr.transform.sizes import always
 
 Params = Mapping[str, int | str]
 _MOST_TERMS = 64  # of one result: of more a warp or a block folds faster than a thread
@@ -229,13 +228,9 @@ def _limits(found: Folded, reads: list[Load]) -> dict[tuple[Expr, str], None]:
             number = number_of(index)
             goes_to = extents.get(name_of(index) or "")
             within = number is not None and extent.isdigit() and 0 <= number < int(extent)
-            if not within and (goes_to is None or not _same(found.scene, goes_to, extent)):
+            if not within and (goes_to is None or not found.scene.same(goes_to, extent)):
                 limits[index, extent] = None
     return limits
-
-
-def _same(scene: Scene, one: str, other: str) -> bool:
-    return one == other or always(scene.target.contract, f"({one}) == ({other})")
 
 
 def _steps(found: Folded, held: Mapping[Expr, str], lane: str) -> list[str]:

@@ -32,6 +32,7 @@ from fsr.computation.expression import (
     walk,
 )
 from fsr.computation.simplify import simplified
+from fsr.transform.computed.folding import folds_in
 from fsr.transform.computed.parts import name_of, value_of, written_out
 
 MOST = 8  # elements of a record: all of a pack of records are in registers at a time
@@ -67,13 +68,9 @@ def by_components(c: Computation) -> Iterator[Computation]:
 def by_sums(c: Computation) -> Iterator[Computation]:
     """The computation over records whose elements are folds over one box each; none where there are none."""
     whole = written_out(c)
-    if whole and all(_is_record(s) and _folds(value_of(s)) for s in whole.statements):
+    if whole and all(_is_record(s) and folds_in(value_of(s)) for s in whole.statements):
         each = (made for s in whole.statements for made in _each(s, s.domain[-1][0]))
         yield replace(whole, statements=tuple(replace(s, kind="map", value=_in_one(value_of(s))) for s in each))
-
-
-def _folds(e: Expr) -> list[Fold]:
-    return [x for x in distinct(e) if isinstance(x, Fold)]
 
 
 def _in_one(e: Expr) -> Expr:

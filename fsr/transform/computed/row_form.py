@@ -26,7 +26,6 @@ from fsr.transform.computed.folding import PLACES, best, checked, extent, folds_
 from fsr.transform.computed.parts import Domain, name_of, number_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
 from fsr.transform.plain.c_text import NotPlain
-from fsr.transform.sizes import always
 
 ELEMENT = "item"  # the dimension along a row, in all that belongs to one: no name that people give a size
 
@@ -185,12 +184,8 @@ def _length(fold: Fold, sizes: Sequence[str]) -> str | None:
 def _common(scene: Scene, lengths: Sequence[str | None]) -> str | None:
     """The one length that all are at any sizes, however it is written (``256 * n`` and ``256*n``); else None."""
     first = lengths[0] if lengths else None
-    same = all(x is not None and _same(scene, first or "", x) for x in lengths)
+    same = all(x is not None and scene.same(first or "", x) for x in lengths)
     return first if same else None
-
-
-def _same(scene: Scene, one: str, other: str) -> bool:
-    return one == other or always(scene.target.contract, f"({one}) == ({other})")
 
 
 def _phases(folds: list[RowFold]) -> tuple[tuple[RowFold, ...], ...]:
@@ -239,7 +234,7 @@ def _contiguous(found: Rows) -> bool:
         return False
     sure = surely(e for walked in found.walks for e in walked)
     if any(
-        along(x, ELEMENT) and x not in sure and not _same(found.scene, found.scene.shape(x.buffer)[-1], found.length)
+        along(x, ELEMENT) and x not in sure and not found.scene.same(found.scene.shape(x.buffer)[-1], found.length)
         for x in every
     ):
         return False  # packs are read whatever a condition says

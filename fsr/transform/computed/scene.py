@@ -128,6 +128,10 @@ class Scene:
         contract = self.target.contract
         return max(1, int(evaluate(text, at_their_ends(contract, contract.timed_sizes()[0]))))
 
+    def same(self, one: str, other: str) -> bool:
+        """Whether two size expressions are equal at any sizes, however they are written (``256 * n`` and ``256*n``)."""
+        return one == other or always(self.target.contract, f"({one}) == ({other})")
+
     def shape(self, buffer: str) -> tuple[str, ...]:
         """A buffer's extents as size expressions."""
         return next(b.shape for b in self.part.buffers if b.name == buffer)

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.types import integer_bytes, resolved
-from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Member, Name, Stmt, Ternary
+from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, Index, Literal, Member, Name, Stmt, Ternary
 from fsr.source.mapping import map_own_exprs, map_stmts
-from fsr.source.walk import Block, walk_stmts
-from fsr.transform.details.limits import Limits
+from fsr.source.walk import Block
+from fsr.transform.details.limits import Limits, declared_types
 from fsr.transform.target import Target
 
 _WIDE, _NARROW = 8, 4
@@ -115,11 +115,4 @@ class Divided:
 def divided(target: Target, body: Block, limits: Limits) -> Block:
     """The statements of a target with 64-bit divisions in 32 bits, where what is divided and by what is never negative
     and not too large."""
-    declared: dict[str, str] = {p.name: p.type for p in target.kernel.params}
-    for s in walk_stmts(body):
-        name, type_ = (s.name, s.type) if isinstance(s, Declare) else ("", "")
-        if isinstance(s, For) and s.type:
-            name, type_ = s.var, s.type
-        if name:  # of two by one name it is not known which is meant
-            declared[name] = type_ if declared.get(name, type_) == type_ else ""
-    return Divided(limits, declared, target.aliases).of(body)
+    return Divided(limits, declared_types(target.kernel.params, body), target.aliases).of(body)

@@ -11,9 +11,24 @@ from functools import cached_property, reduce
 from fsr.analysis.polynomial import Poly, constant
 from fsr.analysis.types import integer_bytes, resolved
 from fsr.records import Role
-from fsr.source.form import Assign, Binary, Call, Cast, Declare, Expr, For, Index, Literal, Member, Name, Stmt, Ternary
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Expr,
+    For,
+    Index,
+    Literal,
+    Member,
+    Name,
+    Param,
+    Stmt,
+    Ternary,
+)
 from fsr.source.mapping import map_stmts
-from fsr.source.walk import base_name, integer, names_assigned, names_in, variables, walk_stmts
+from fsr.source.walk import Block, base_name, integer, names_assigned, names_in, variables, walk_stmts
 from fsr.transform.sizes import always, largest
 from fsr.transform.target import Target
 
@@ -68,15 +83,7 @@ class Limits:
 
     @cached_property
     def _types(self) -> Mapping[str, str]:
-        """Of parameters, variables and loops; none of a name that stands for two."""
-        found = {p.name: p.type for p in self.target.kernel.params}
-        for s in walk_stmts(self.target.kernel.body):
-            name, type_ = (s.name, s.type) if isinstance(s, Declare) else ("", "")
-            if isinstance(s, For):
-                name, type_ = s.var, s.type or found.get(s.var, "")
-            if name:
-                found[name] = type_ if found.get(name, type_) == type_ else ""
-        return found
+        return declared_types(self.target.kernel.params, self.target.kernel.body)
 
     @cached_property
     def _sums(self) -> dict[Expr, Range | None]:
@@ -248,6 +255,19 @@ class Limits:
             case "&":
                 return 0, min(a[1], b[1])
         return None
+
+
+def declared_types(params: Iterable[Param], body: Block) -> dict[str, str]:
+    """The types of parameters, variables and loops, as declared; '' of a name that stands for two, of which it is not
+    known which is meant."""
+    found = {p.name: p.type for p in params}
+    for s in walk_stmts(body):
+        name, type_ = (s.name, s.type) if isinstance(s, Declare) else ("", "")
+        if isinstance(s, For) and s.type:
+            name, type_ = s.var, s.type
+        if name:
+            found[name] = type_ if found.get(name, type_) == type_ else ""
+    return found
 
 
 def _factors(e: Expr) -> list[Expr]:

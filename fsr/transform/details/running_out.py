@@ -4,10 +4,8 @@ count++; }``. Once the test of what they alone change there fails, no later turn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fsr.analysis.calls import is_load
-from fsr.source.form import Binary, Call, Declare, Expr, For, If, Jump, Literal, Name, Unary
+from fsr.source.form import Binary, Call, Declare, Expr, For, If, Jump, Literal, Name, Unary, conjunction, conjuncts
 from fsr.source.references import by_reference, given_by_reference
 from fsr.source.walk import (
     Block,
@@ -36,13 +34,9 @@ def with_end(target: Target, loop: For) -> Block | None:
     assert isinstance(branch, If)
     changed = names_assigned(branch.then) | given_by_reference(branch.then, by_reference(target.source))
     steady = _scalars(target, loop) - set(variables(loop.body)) - {loop.var}
-    left = [t for t in _terms(branch.test) if _is_plain(t) and names_in(t) <= steady and names_in(t) & changed]
-    if not left:
-        return None
-    test = left[0]
-    for more in left[1:]:
-        test = Binary("&&", test, more)
-    return (If(Unary("!", test), (Jump("break"),)), *loop.body)
+    left = [t for t in conjuncts(branch.test) if _is_plain(t) and names_in(t) <= steady and names_in(t) & changed]
+    test = conjunction(left)
+    return None if test is None else (If(Unary("!", test), (Jump("break"),)), *loop.body)
 
 
 def _is_guarded(target: Target, plain: Block) -> bool:
@@ -58,15 +52,6 @@ def _only_looks(target: Target, e: Expr | None) -> bool:
     calls = (x for x in walk_expr(e) if isinstance(x, Call)) if e is not None else ()
     named = (c.callee.text if isinstance(c.callee, Name) else "" for c in calls if not is_load(c))
     return all(target.functions.only_computes(name) for name in named)
-
-
-def _terms(test: Expr) -> Iterator[Expr]:
-    match test:
-        case Binary("&&", left, right):
-            yield from _terms(left)
-            yield from _terms(right)
-        case _:
-            yield test
 
 
 def _is_plain(e: Expr) -> bool:
