@@ -42,12 +42,12 @@ def with_end(target: Target, loop: For) -> Block | None:
 def _is_guarded(target: Target, plain: Block) -> bool:
     """Whether a turn is what it looks at and one branch, all that it does."""
     *before, branch = plain
-    looks = all(isinstance(s, Declare) and not s.qualifiers and _only_looks(target, s.init) for s in before)
+    looks = all(isinstance(s, Declare) and not s.qualifiers and only_looks(target, s.init) for s in before)
     alone = not (contains_barrier(plain) or contains_warp_wide(plain))
-    return looks and alone and isinstance(branch, If) and not branch.orelse and _only_looks(target, branch.test)
+    return looks and alone and isinstance(branch, If) and not branch.orelse and only_looks(target, branch.test)
 
 
-def _only_looks(target: Target, e: Expr | None) -> bool:
+def only_looks(target: Target, e: Expr | None) -> bool:
     """Whether evaluating an expression changes nothing."""
     calls = (x for x in walk_expr(e) if isinstance(x, Call)) if e is not None else ()
     named = (c.callee.text if isinstance(c.callee, Name) else "" for c in calls if not is_load(c))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fsr.analysis.braces import expression_of, with_members_set
 from fsr.analysis.macros import expanded
 from fsr.hardware.c_types import LANES
+from fsr.source.counted import counted
 from fsr.source.form import (
     Call,
     Declare,
@@ -38,6 +39,7 @@ def _written(target: Target) -> Iterator[Target]:
     """The kernel with macros written out, with what it keeps in memory kept in variables, and without what different
     hands write differently; then with functions written out that go through loops."""
     kernel = with_members_set(expanded(target.kernel, target.source), target.source)
+    kernel = replace(kernel, body=counted(kernel.body, ending=True))
     yield from _with_kept(kernel, target)
     called = with_returned_written_out(kernel, target.source, target.functions)
     if called is not kernel:

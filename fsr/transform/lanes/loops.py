@@ -3,7 +3,7 @@ and write apart from one another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -33,6 +33,7 @@ from fsr.source.walk import (
     BUILTINS,
     Block,
     blocks_of,
+    integer,
     loops,
     names_assigned,
     names_changed,
@@ -41,9 +42,11 @@ from fsr.source.walk import (
     walk_expr,
     walk_stmts,
 )
+from fsr.transform.details.running_out import only_looks
 from fsr.transform.lanes.calls import Calls, calls_in
 from fsr.transform.lanes.folds import Folds, folds_of
-from fsr.transform.lanes.running import Run, run_of
+from fsr.transform.lanes.running import Run, run_of, starting
+from fsr.transform.lanes.stops import stopped, straight
 from fsr.transform.launch.spread_loop import nonzero
 from fsr.transform.rows.row_kernel import outlives
 from fsr.transform.sizes import INT_LIMIT
@@ -131,15 +134,54 @@ class Loops:
         return self._apart(loop, visible) or self._running(loop, visible)
 
     def _running(self, loop: For, visible: frozenset[str]) -> Shared | None:
-        """The same of one whose turns go on with a sum, each of which would be free without."""
-        run = run_of(loop, self.target.names | names_mentioned(self.kernel.body))
-        type_ = None if run is None else self.type_of(run.name)
-        if run is None or type_ is None or not self._foldable(run.name, "sum") or type_ == "bool":
+        """The same of one whose turns go on with a sum, each of which would be free without, until a count is full."""
+        taken = self.target.names | names_mentioned(self.kernel.body)
+        plain, start = straight(loop), self._start(loop)
+        stops = stopped(plain, self._quiet, start)
+        for form, limit in ((plain, None), *((form, (name, limit)) for form, name, limit in stops)):
+            run = run_of(form, taken, self._quiet, limit=limit)
+            found = None if run is None else self._going_on(loop, starting(run, start(run.name)), visible)
+            if found is not None:
+                return found
+        return None
+
+    def _going_on(self, loop: For, run: Run, visible: frozenset[str]) -> Shared | None:
+        type_ = self.type_of(run.name)
+        if type_ is None or type_ == "bool" or not self._foldable(run.name, "sum"):
             return None
-        found = self._apart(run.loop(loop, type_), visible)
-        if found is None or run.name in found.folds.names:
+        if run.limit is not None and type_ not in ("int", "unsigned int"):
             return None
-        return replace(found, loop=loop, run=(run, type_))
+        try:
+            accesses, first = self.touched(run.body), self.touched(run.first)
+        except Unclear:
+            return None
+        found = self._apart(run.loop(loop, type_, accesses), visible)
+        if found is None or run.name in found.folds.names or not _ahead(first, (*found.accesses, *accesses)):
+            return None
+        return replace(found, loop=loop, run=(run, type_), accesses=(*found.accesses, *first))
+
+    def _quiet(self, e: Expr | None) -> bool:
+        return only_looks(self.target, e)
+
+    def _start(self, loop: For) -> Callable[[str], int | None]:
+        """What a variable is before a loop, where it is declared as a number shortly before."""
+
+        def value(name: str, body: Block) -> int | None:
+            at = next((n for n, s in enumerate(body) if any(x is loop for x in walk_stmts((s,)))), None)
+            if at is None:
+                return None
+            again = body[at] is not loop and any(
+                x is not loop and isinstance(x, For | While) and any(y is loop for y in walk_stmts((x,)))
+                for x in walk_stmts((body[at],))
+            )
+            for n in range(at - 1, -1, -1):
+                s = body[n]
+                if isinstance(s, Declare) and s.name == name and s.init is not None:
+                    return None if again or name in names_changed(body[n + 1 : at]) else integer(s.init)
+            inside = (value(name, block) for block in blocks_of(body[at]) if body[at] is not loop)
+            return next((v for v in inside if v is not None), None)
+
+        return lambda name: value(name, self.kernel.body)
 
     def _apart(self, loop: For, visible: frozenset[str]) -> Shared | None:
         turns = self.turns(loop)
@@ -282,3 +324,12 @@ def _without_breaks(body: Block, inside: bool = False) -> Block:
     """The statements without the breaks of inner loops, which end nothing but these."""
     kept = tuple(s for s in body if not (inside and isinstance(s, Jump) and s.keyword == "break"))
     return tuple(with_blocks(s, partial(_without_breaks, inside=inside or isinstance(s, For | While))) for s in kept)
+
+
+def _ahead(first: Iterable[Access], others: Iterable[Access]) -> bool:
+    """Whether one turn may do the first part ahead of what all others do: nobody looks at what it writes."""
+    both = (tuple(first), tuple(others))
+    return all(
+        not {a.root for a in one if a.kind != "read"} & {a.root for a in two if a.kind == "read"}
+        for one, two in (both, both[::-1])
+    )

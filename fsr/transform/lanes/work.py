@@ -22,6 +22,7 @@ from fsr.source.form import (
     ExprStmt,
     For,
     If,
+    Jump,
     Literal,
     Name,
     Return,
@@ -237,7 +238,11 @@ class _Text:
             behind.append(If(self._group.fold("or", mine), (Assign(Name(name), "=", value),)))
         ahead: list[Stmt] = [If(Binary("!=", Name(self._group.lane), Literal("0")), tuple(neutral))] if neutral else []
         turns: dict[Best, str] = {b: self._fresh(f"{b.value}_turn") for b in folds.bests if b.kept}
-        loop = self._strided(shared.loop) if shared.run is None else self._in_rounds(shared.loop, *shared.run)
+        told, loop = list[Stmt](), shared.loop
+        if shared.run is None:
+            loop = self._strided(loop)
+        else:
+            told, loop = self._in_rounds(loop, *shared.run)
         for best in folds.bests:
             if best.kept:
                 before: Expr = Binary("-", shared.loop.start, shared.loop.step) if best.last else Literal("0")
@@ -246,8 +251,8 @@ class _Text:
             else:
                 behind.append(Assign(Name(best.value), "=", self._group.fold(best.operator, Name(best.value))))
         loop = replace(loop, body=noting_turns(loop.body, turns, loop.var))
-        whole = [*ahead, loop, *behind]
-        return [Scope(tuple(whole))] if turns else whole
+        whole = [*ahead, *told, loop, *behind]
+        return [Scope(tuple(whole))] if turns or told else whole
 
     def _taken_over(self, best: Best, turn: str) -> list[Stmt]:
         """What all lanes take from the one that has found the best."""
@@ -271,38 +276,63 @@ class _Text:
             start = plus(loop.start, offset) if step > 0 else Binary("-", loop.start, offset)
         return replace(loop, type=type_.removeprefix("const "), start=start, step=by)
 
-    def _in_rounds(self, loop: For, run: Run, type_: str) -> For:
-        """The loop in rounds of a turn a lane, where each has the sum that it goes on with."""
+    def _in_rounds(self, loop: For, run: Run, type_: str) -> tuple[list[Stmt], For]:
+        """The loop in rounds of a turn a lane, where each has the sum that it goes on with, and what goes before."""
         lane, size, var = Name(self._group.lane), Literal(str(self._group.size)), Name(loop.var)
         counter = (loop.type or self._work._loops.target.known.types[loop.var]).removeprefix("const ")
         first, part, total = (Name(self._fresh(f"{run.name}_{what}")) for what in ("first", "part", "total"))
         mask, mine = self._mask or Literal("0xffffffffu"), Binary(loop.relation, var, loop.bound)
         sum_ = Name(run.name)
-        added: Block = (Assign(part, "=", run.value),)
-        for test in run.tests:
-            added = (If(test, added),)
-        used = names_mentioned(run.body)
-        shifted = Call(Name("__shfl_up_sync"), (mask, total, number(1), size))
+        most, ahead = self._most(run, type_)
+        turn, one = self._turn(run, type_, mine, part, total, most), self._first(run, part)
+        used = names_mentioned((*turn, *one))
         above = Name(self._fresh(f"{run.name}_above"))
         before = Ternary(Binary("==", lane, Literal("0")), sum_, Binary("+", sum_, above))
-        turn = (
-            *([Declare(f"const {type_}", run.before, before)] if run.before in used else ()),
-            *([Declare(f"const {type_}", run.after, Binary("+", sum_, total))] if run.after in used else ()),
-            *run.body,
-        )
-        whole = Call(Name("__shfl_sync"), (mask, total, number(self._group.size - 1), size))
+        shifted = Call(Name("__shfl_up_sync"), (mask, total, number(1), size))
+        whole: Expr = Binary("+", sum_, Call(Name("__shfl_sync"), (mask, total, number(self._group.size - 1), size)))
         round_ = (
+            *([If(Binary(">=", sum_, most), (Jump("break"),))] if most is not None else ()),
             Declare(f"const {counter}", loop.var, plus(first, times(lane, loop.step))),
             Declare(type_, part.text, Literal(_SIGNS["0"].get(type_, "0"))),
-            If(mine, (*run.needs, *added)),
+            If(mine, run.added(part)),
             Declare(f"const {type_}", total.text, Call(Name(_RUNNING), (part,), (size.text,))),
             *([Declare(f"const {type_}", above.text, shifted)] if run.before in used else ()),
-            If(mine, turn),
-            Assign(sum_, "=", Binary("+", sum_, whole)),
+            *([Declare(f"const {type_}", run.before, before)] if run.before in used else ()),
+            *one,
+            *turn,
+            Assign(sum_, "=", whole if most is None else Call(Name("min"), (whole, most))),
         )
         step = integer(loop.step)
         by = times(loop.step, size) if step is None else number(step * self._group.size)
-        return For(counter, first.text, loop.start, loop.relation, loop.bound, by, round_)
+        return ahead, For(counter, first.text, loop.start, loop.relation, loop.bound, by, round_)
+
+    def _most(self, run: Run, type_: str) -> tuple[Expr | None, list[Stmt]]:
+        """From which count on no turn is done, and its declaration."""
+        if run.limit is None or (isinstance(run.limit, Literal) and type_ == "int"):
+            return run.limit, []
+        most = self._fresh(f"{run.name}_most")
+        return Name(most), [Declare(f"const {type_}", most, run.limit)]
+
+    def _turn(self, run: Run, type_: str, mine: Expr, part: Name, total: Name, most: Expr | None) -> list[Stmt]:
+        """What a lane does in its turn."""
+        body, test = run.body, mine
+        told = run.told_by(Binary("!=", part, Literal("0")))
+        match told:
+            case (If(found, then, ()),):
+                body, test = then, found
+            case (_, *_):
+                body = told
+        if most is not None:
+            test = Binary("&&", test, Binary("<", Name(run.before), most))
+        after = Declare(f"const {type_}", run.after, Binary("+", Name(run.name), total))
+        return [If(test, (*([after] if run.after in names_mentioned(body) else ()), *body))]
+
+    def _first(self, run: Run, part: Name) -> list[Stmt]:
+        """What the first lane that adds anything does ahead of all."""
+        if not run.first:
+            return []
+        found = Binary("!=", part, Literal("0")), Binary("==", Name(run.before), Literal("0"))
+        return [If(Binary("&&", *found), run.first), self._barrier()]
 
     def _fresh(self, wanted: str) -> str:
         name = fresh(wanted, self._taken)
