@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from fsr.backends.host.tracer_calls import FIRST_NAMED
-from fsr.backends.host.tracing import ASIDE, KINDS, TYPES, Trace
+from fsr.backends.host.tracing import ASIDE, COVERED, KINDS, TYPES, Trace
 from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited
 from fsr.lifting.casts import as_stored
@@ -160,7 +160,7 @@ class Reader:
                 condition, value = self._term(a), self._term(c)
                 return value if self._decided(condition) == bool(b) else g.make("guard", condition, b, value)
             case "unknown":
-                raise Refused(ASIDE)
+                raise Refused(COVERED if COVERED in self.trace.lost else ASIDE)
             case "select":
                 return self._selected(self._term(a), self._term(b), self._term(c))
         low, high = self._term(a), self._term(b)  # of eight bytes that were written by four

@@ -118,3 +118,44 @@ def test_millions_of_terms(tmp_path):
     found = watched(tmp_path, SORTED, 60)
     assert found.computation is None
     assert "many steps" in found.why
+
+
+# One flag of many threads: who writes it last tells nothing of the others.
+FLAG = """// /// fsr
+// entry = "settled"
+// [sizes]
+// n = {{min = 1, max = 65536, timed = 65536}}
+// [args]
+// a = {{role = "in", shape = ["n"]}}
+// b = {{role = "in", shape = ["n"]}}
+// y = {{role = "out", shape = ["n"]}}
+// flag = {{role = "inout", dtype = "int32", shape = [1], value = {start}}}
+// n = {{value = "n"}}
+// [launch]
+// grid = "ceil_div(n, 256)"
+// block = 256
+// ///
+__global__ void settled(const float *a, const float *b, float *y, int *flag, int n) {{
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  float next = a[i] * 0.5f + b[i];
+  y[i] = next;
+  if (fabsf(next - a[i]) > 1e-6f) {{ {mark} }}
+}}
+"""
+
+
+@pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+@pytest.mark.parametrize(
+    ("start", "mark"), [(1, "atomicAnd(flag, 0);"), (1, "*flag = 0;"), (0, "atomicOr(flag, ~0);"), (0, "flag[0] = 3;")]
+)
+def test_a_flag_that_any_of_many_threads_sets(start: int, mark: str, tmp_path):
+    found = watched(tmp_path, FLAG.format(start=start, mark=mark), 60)
+    assert found.computation is None
+    assert found.why.startswith("several threads write one element")
+
+
+@pytest.mark.skipif(not watches(find_compiler()), reason="watching a kernel needs clang++ 16 or newer")
+def test_a_count_of_many_threads_is_a_sum(tmp_path):
+    found = watched(tmp_path, FLAG.format(start=0, mark="atomicAdd(flag, 1);"), 60)
+    assert found.computation is not None, found.why

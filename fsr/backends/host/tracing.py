@@ -26,8 +26,9 @@ TYPES = ("bool", "int8", "int16", "int32", "int64", "float16", "bfloat16", "floa
 CAPACITY = 1 << 22
 ASIDE = "threads that are not followed take part in what others compute"
 FULL = "too many operations"
+COVERED = "several threads write one element, each under conditions on data of its own"
 _LOST = {16: ASIDE, 1: FULL, 2: "too many branches on data at once", LOST_VOTE: "threads vote on data",
-         LOST_ELSEWHERE: "data goes where it cannot be followed"}  # fmt: skip
+         LOST_ELSEWHERE: "data goes where it cannot be followed", 32: COVERED}  # fmt: skip
 
 
 @dataclass(frozen=True)

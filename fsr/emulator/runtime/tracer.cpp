@@ -3,9 +3,16 @@
 // what they are, so that control flow, addresses and types narrower than a number are those of an ordinary run.
 #include "tracer.h"
 
+#define FSR_RUNTIME_IMPLEMENTATION
+#include "fsr/runtime.h"
+
 #include <sys/mman.h>
 
 #include <cstring>
+
+extern "C" {
+extern unsigned fsr_thread;  // which the headers declare const (see state.h)
+}
 
 namespace fsr {
 namespace {
@@ -14,6 +21,7 @@ struct Cell {
   uintptr_t address;
   int32_t node;
   int32_t bytes;
+  uint32_t writer;  // the thread, of what was stored under conditions on data
 };
 struct Guard {
   int32_t condition, outcome, join;
@@ -26,6 +34,7 @@ int32_t* table;  // hash of a node to its number
 size_t slots;
 Cell* cells;
 size_t used_cells;
+int32_t launched;  // how many nodes there were when this launch began
 uint32_t lost;  // bit per reason why something is not followed: see tracing.py
 struct Path {
   Guard guards[kMaxGuards];
@@ -45,7 +54,7 @@ struct Region {
 Region regions[64];
 int region_count;
 
-enum Lost : uint32_t { kFull = 1, kDeep = 2, kVote = 4, kPartial = 8, kAside = 16 };
+enum Lost : uint32_t { kFull = 1, kDeep = 2, kVote = 4, kPartial = 8, kAside = 16, kCovered = 32 };
 
 constexpr int32_t kBytes[] = {1, 1, 2, 4, 8, 2, 2, 4, 8};
 
@@ -70,7 +79,7 @@ int32_t make(int32_t kind, int32_t type, int32_t a, int32_t b, int32_t c, uint64
   if (unfollowed()) return 0;
   if (kind > kLoad && kind != kPair && kind != kUnknown) {
     bool from_unknown = unknown(a) || (kind != kGuard && unknown(b)) || unknown(c);
-    if (from_unknown && !aside()) lost |= kAside;
+    if (from_unknown && !aside() && !(lost & kCovered)) lost |= kAside;
     if (from_unknown || aside()) return make(kUnknown, type, 0, 0, 0, 0);
   }
   uint64_t h = mix(mix(mix(static_cast<uint64_t>(kind) << 8 | static_cast<uint64_t>(type)) ^ static_cast<uint32_t>(a)) ^
@@ -175,19 +184,48 @@ int32_t guarded(int32_t node, int32_t type, uint64_t value) {
   return node;
 }
 
-void store(uintptr_t address, int32_t node, int32_t type, uint64_t value) {
+// The running thread among all of a launch, in so many bits; not 0.
+uint32_t writer() {
+  uint64_t block = mix(fsr_block_index::x | uint64_t{fsr_block_index::y} << 32) ^ fsr_block_index::z;
+  return (static_cast<uint32_t>(mix(block) << 10) | fsr_thread) + 1;
+}
+
+// Whether a value is what an element held, with something added: not where what is put in leaves nothing of that
+// (and with 0, or with all bits set).
+bool goes_on(int32_t node, int32_t old) {
+  const Node& x = nodes[node];
+  if (x.kind == kChosen) return true;  // at a place that data tells: of its own kind
+  if (x.kind < kNamed || (x.a != old && x.b != old)) return false;
+  const Node& other = nodes[x.a == old ? x.b : x.a];
+  bool extreme = x.value == 0 || x.value == truncated(~uint64_t{0}, kBytes[x.type]);
+  return !(x.b && other.kind == kConst && other.value == x.value && extreme);
+}
+
+// Whether a thread writes, under conditions on data, what another one has written in this launch under others. Who
+// writes last tells only whether the others show: a flag that any of many threads sets.
+bool covers_another(uintptr_t address, int32_t node) {
+  const Cell& c = cell_at(address);
+  if (!c.address || c.node < launched || !c.writer || c.writer == writer()) return false;
+  return !(node && goes_on(node, c.node));
+}
+
+void store(uintptr_t address, int32_t node, int32_t type, uint64_t value, bool on_data = false) {
   if (unfollowed()) return;
   int32_t bytes = kBytes[type];
   if (node && nodes[node].kind == kPair && bytes >= 2) {
     const Node x = nodes[node];
     int32_t part = bytes == 8 ? kI32 : bytes == 4 ? kI16 : kI8;
-    store(address, x.a, part, truncated(value, bytes / 2));
-    store(address + bytes / 2, x.b, part, value >> 8 * (bytes / 2));
+    store(address, x.a, part, truncated(value, bytes / 2), on_data);
+    store(address + bytes / 2, x.b, part, value >> 8 * (bytes / 2), on_data);
     return;
   }
-  node = guarded(node, type, value);
-  if (!node && region_at(address)) node = constant(type, value);
+  bool region = region_at(address), asked = region && (on_data || path().depth);
+  bool covered = asked && covers_another(address, node);
+  if (covered) lost |= kCovered;
+  node = covered ? make(kUnknown, type, 0, 0, 0, 0) : guarded(node, type, value);
+  if (!node && region) node = constant(type, value);
   put(address, node, bytes);
+  if (region) cell_at(address).writer = asked ? writer() : 0;
 }
 
 uint64_t raw(bool x) { return x; }
@@ -236,14 +274,13 @@ using namespace fsr;
 
 extern "C" {
 
-extern unsigned fsr_thread;
 #define EXPORT __attribute__((visibility("default")))
 
 // `nodes_at`: room for `room` nodes, zeroed.
 EXPORT int fsr_trace_begin(void* nodes_at, int room) {
   nodes = static_cast<Node*>(nodes_at);
   capacity = room;
-  count = 1;
+  count = launched = 1;
   if (!cells) {
     for (slots = 1; slots < 2 * static_cast<size_t>(room);) slots *= 2;
     table = pages<int32_t>(slots);
@@ -311,7 +348,7 @@ EXPORT void fsr_trace_read(void* begin, unsigned elements, int type, int32_t* re
 // A launch begins: no thread stands behind a branch. Answers how many nodes there are.
 EXPORT int fsr_trace_launch() {
   if (paths) madvise(paths, kThreads * sizeof *paths, MADV_DONTNEED);
-  return count;
+  return launched = count;
 }
 
 EXPORT unsigned fsr_trace_lost() { return lost; }
@@ -447,8 +484,12 @@ void fsr_t_enter() {
     int32_t before = given(wide_load(reinterpret_cast<uintptr_t>(p), type, raw(old)), type, raw(old));              \
     v = given(v, type, raw(x));                                                                                     \
     uint64_t now = c != turned ? raw(x) : raw(old);                                                                 \
-    if (v != before) v = turned ? make(kSelect, type, s, before, v, now) : make(kSelect, type, s, v, before, now);  \
-    store(reinterpret_cast<uintptr_t>(p), v, type, now);                                                            \
+    bool other = covers_another(reinterpret_cast<uintptr_t>(p), v);                                                 \
+    if (other)                                                                                                      \
+      v = make(kUnknown, type, 0, 0, 0, 0), lost |= kCovered;                                                       \
+    else if (v != before)                                                                                           \
+      v = turned ? make(kSelect, type, s, before, v, now) : make(kSelect, type, s, v, before, now);                 \
+    store(reinterpret_cast<uintptr_t>(p), v, type, now, true);                                                      \
   }                                                                                                                 \
   int fsr_t_rejoin_##name(int v, T x) {                                                                             \
     Path& p = path();                                                                                               \
