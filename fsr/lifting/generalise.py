@@ -204,6 +204,8 @@ class Generaliser:
         try:
             return Number(self.index(points, values), dtype)
         except Refused:
+            if (scale := math.gcd(*values)) > 1 and (found := self._scaled(points, values, scale, dtype)) is not None:
+                return found
             array = np.array(values, np.int64)
             ways = by_count, by_steps, stopped, wrapped
             found = next((e for way in ways if (e := way(points, array, self.sizes, dtype)) is not None), None)
@@ -212,6 +214,13 @@ class Generaliser:
             if not self._in_pieces:
                 raise
         return self._pieces(points, values, dtype)
+
+    def _scaled(self, points: Points, values: Sequence[int], scale: int, dtype: str) -> Expr | None:
+        """The values as so many times an index (``4 * (i % 8)``: the place of a nibble); None where they are not."""
+        with suppress(Refused):
+            found = self.index(points, [v // scale for v in values])
+            return Op("prod", (Number(found, dtype), Const(scale, dtype)))
+        return None
 
     def _counted(self, points: Points, rows: Sequence[tuple[Any, ...]]) -> Expr | None:
         """Floating literals that a kernel counted up to: a number that sizes alone tell. None for others."""
