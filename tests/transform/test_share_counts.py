@@ -64,6 +64,23 @@ def test_a_count_that_goes_on_from_loop_to_loop(subject_from, runner) -> None:
     agree(runner, subject, list(ShareLoop().moves(subject)))
 
 
+@pytest.mark.parametrize("begin", ["c = 5;", "int *at = &c; *at = 5;"])
+def test_a_count_that_begins_beyond_its_limit(begin: str, subject_from, runner) -> None:
+    subject = subject_from(
+        kernel(f"""{GUARD}
+    int c = 0;
+    if (m) {{
+        {begin}
+        for (int j = 0; j < m; j++)
+            if (x[i * m + j] > 0.3f) {{ z[i * m + c - 5] = j; c++; if (c == 3) break; }}
+    }}
+    y[i] = c;""")
+    )
+    if moves := list(ShareLoop().moves(subject)):
+        agree(runner, subject, moves)
+    assert moves or "&" in begin
+
+
 @pytest.mark.parametrize(
     "loop",
     [
@@ -79,6 +96,8 @@ def test_a_count_that_goes_on_from_loop_to_loop(subject_from, runner) -> None:
         "for (int j = 0; j < m; j++) { if (x[i * m + j] > 0.3f) { z[i * m + c] = j; c++; if (c == j) break; } }",
         "for (int j = 0; j < m; j++) { if (x[i * m + j] > 0.3f) { z[i * m + c] = j; c += 2; if (c == 3) break; } }",
         "for (int j = 0; j < m; j++) { if (c == 1) w[i] = j; if (x[i * m + j] > 0.3f) { z[i * m + c] = j; c++; } }",
+        # a limit that moves with the count
+        "for (int j = 0; j < m; j++) { if (x[i * m + j] > 0.f) { z[i * m + c] = j; c++; if (c > 2 * c - 4) break; } }",
         "float s = 0.f; for (int j = 0; j < m; j++) { s += x[i * m + j]; z[i * m + j] = s; if (s > 0.3f) break; }",
     ],
 )

@@ -3,7 +3,7 @@ and write apart from one another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -136,7 +136,7 @@ class Loops:
     def _running(self, loop: For, visible: frozenset[str]) -> Shared | None:
         """The same of one whose turns go on with a sum, each of which would be free without, until a count is full."""
         taken = self.target.names | names_mentioned(self.kernel.body)
-        plain, start = straight(loop), self._start(loop)
+        plain, start = straight(loop), partial(_number_at, loop, self.kernel.body)
         stops = stopped(plain, self._quiet, start)
         for form, limit in ((plain, None), *((form, (name, limit)) for form, name, limit in stops)):
             run = run_of(form, taken, self._quiet, limit=limit)
@@ -162,26 +162,6 @@ class Loops:
 
     def _quiet(self, e: Expr | None) -> bool:
         return only_looks(self.target, e)
-
-    def _start(self, loop: For) -> Callable[[str], int | None]:
-        """What a variable is before a loop, where it is declared as a number shortly before."""
-
-        def value(name: str, body: Block) -> int | None:
-            at = next((n for n, s in enumerate(body) if any(x is loop for x in walk_stmts((s,)))), None)
-            if at is None:
-                return None
-            again = body[at] is not loop and any(
-                x is not loop and isinstance(x, For | While) and any(y is loop for y in walk_stmts((x,)))
-                for x in walk_stmts((body[at],))
-            )
-            for n in range(at - 1, -1, -1):
-                s = body[n]
-                if isinstance(s, Declare) and s.name == name and s.init is not None:
-                    return None if again or name in names_changed(body[n + 1 : at]) else integer(s.init)
-            inside = (value(name, block) for block in blocks_of(body[at]) if body[at] is not loop)
-            return next((v for v in inside if v is not None), None)
-
-        return lambda name: value(name, self.kernel.body)
 
     def _apart(self, loop: For, visible: frozenset[str]) -> Shared | None:
         turns = self.turns(loop)
@@ -324,6 +304,21 @@ def _without_breaks(body: Block, inside: bool = False) -> Block:
     """The statements without the breaks of inner loops, which end nothing but these."""
     kept = tuple(s for s in body if not (inside and isinstance(s, Jump) and s.keyword == "break"))
     return tuple(with_blocks(s, partial(_without_breaks, inside=inside or isinstance(s, For | While))) for s in kept)
+
+
+def _number_at(loop: For, body: Block, name: str, known: int | None = None) -> int | None:
+    """The number that a variable is where a loop begins that stands in a block; ``known``: at the block's begin."""
+    for s in body:
+        if s is loop:
+            return known
+        inner = next((b for b in blocks_of(s) if any(x is loop for x in walk_stmts(b))), None)
+        if inner is not None:
+            return _number_at(loop, inner, name, None if isinstance(s, For | While) else known)
+        if isinstance(s, Declare) and s.name == name:
+            known = None if s.init is None else integer(s.init)
+        elif name in names_assigned(s):
+            known = None
+    return None
 
 
 def _ahead(first: Iterable[Access], others: Iterable[Access]) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.conditions import MIRRORED, NEGATED
+from fsr.analysis.early_ends import BREAK
 from fsr.source.form import (
     Assign,
     Binary,
@@ -15,7 +16,6 @@ from fsr.source.form import (
     ExprStmt,
     For,
     If,
-    Jump,
     Literal,
     Name,
     Stmt,
@@ -63,9 +63,9 @@ def stopped(loop: For, quiet: Quiet, start: Callable[[str], int | None]) -> Iter
     """The loop without what ends it when a count by one has reached a limit, the count, and the limit. ``quiet``:
     whether finding a value has no effect; ``start``: what a variable is before the loop, if that is known."""
     body = without_comments(loop.body)
-    changing = names_changed(body) | set(variables(body)) | {loop.var}
-    for found, name, limit in _Stops(quiet, start, names_assigned(body), frozenset(variables(body))).of(body):
-        if not names_in(limit) & (changing - {name}):
+    changed, own = names_changed(body) | names_assigned(body), frozenset(variables(body))
+    for found, name, limit in _Stops(quiet, start, changed, own).of(body):
+        if not names_in(limit) & ((changed | own | {loop.var}) - {name}):
             yield replace(loop, body=found), name, limit
 
 
@@ -75,7 +75,7 @@ class _Stops:
 
     quiet: Quiet
     start: Callable[[str], int | None]
-    counted: frozenset[str] | set[str]
+    counted: frozenset[str]
     own: frozenset[str]
 
     def of(self, body: Block, *, behind_only: bool = False) -> Iterator[_Stop]:
@@ -137,7 +137,7 @@ class _Stops:
             case Binary(">", Name() as name, limit):
                 return self._limit(Binary(">=", name, Binary("+", limit, Literal("1"))), behind=behind)
             case Binary(">=" | "==" as op, Name(text) as name, limit) if text in self.counted and _is_plain(limit):
-                return text, self._told(op, name, limit, behind=behind)
+                return None if text in names_in(limit) else (text, self._told(op, name, limit, behind=behind))
         return None
 
     def _told(self, op: str, name: Name, limit: Expr, *, behind: bool) -> Expr:
@@ -157,9 +157,9 @@ class _Stops:
 def _break_test(s: Stmt) -> Expr | None:
     """When a statement ends the loop."""
     match s:
-        case If(test, then, ()) if without_comments(then) == (Jump("break"),):
+        case If(test, then, ()) if without_comments(then) == BREAK:
             return test
-        case If(test, _, orelse) if without_comments(orelse) == (Jump("break"),):
+        case If(test, _, orelse) if without_comments(orelse) == BREAK:
             return Unary("!", test)
     return None
 
@@ -167,7 +167,7 @@ def _break_test(s: Stmt) -> Expr | None:
 def _else_of(s: Stmt) -> Block:
     """What it does where it does not."""
     assert isinstance(s, If)
-    return () if without_comments(s.then) == (Jump("break"),) else s.then
+    return () if without_comments(s.then) == BREAK else s.then
 
 
 def _is_plain(e: Expr) -> bool:
