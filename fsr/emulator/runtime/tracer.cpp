@@ -484,11 +484,7 @@ void fsr_t_enter() {
     int32_t before = given(wide_load(reinterpret_cast<uintptr_t>(p), type, raw(old)), type, raw(old));              \
     v = given(v, type, raw(x));                                                                                     \
     uint64_t now = c != turned ? raw(x) : raw(old);                                                                 \
-    bool other = covers_another(reinterpret_cast<uintptr_t>(p), v);                                                 \
-    if (other)                                                                                                      \
-      v = make(kUnknown, type, 0, 0, 0, 0), lost |= kCovered;                                                       \
-    else if (v != before)                                                                                           \
-      v = turned ? make(kSelect, type, s, before, v, now) : make(kSelect, type, s, v, before, now);                 \
+    if (v != before) v = turned ? make(kSelect, type, s, before, v, now) : make(kSelect, type, s, v, before, now);  \
     store(reinterpret_cast<uintptr_t>(p), v, type, now, true);                                                      \
   }                                                                                                                 \
   int fsr_t_rejoin_##name(int v, T x) {                                                                             \

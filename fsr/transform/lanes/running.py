@@ -53,8 +53,8 @@ class Run:
     """``name``: the variable; ``value``: what a turn adds to it, behind ``path``, the tests that it does it under, each
     behind the declarations that it is made of, and behind ``needs``, those of the value; ``before``, ``after``: names
     for the sum without it and with it; ``body``: what else a turn does, with these names; ``inner``: what of it stands
-    where the addition stood. ``limit``: of a count by one, no turn is done from which on. ``first``: what the turn that
-    finds ``start`` does ahead of all others' additions."""
+    where the addition stood. ``limit``: of a count by one, no turn is done from which on. ``first``: what the first
+    turn that adds anything does ahead of all others' additions."""
 
     name: str
     value: Expr
@@ -233,9 +233,12 @@ def _made(body: Block, path: tuple[int, ...], value: Expr, quiet: Quiet) -> tupl
             wanted |= names_mentioned((s,))
             found.insert(0, s)
         needs.insert(0, tuple(found))
-    own = {n for block in needs for s in block for n in (*variables((s,)),)}
-    changed = {n for block in needs for s in block for n in _sets(s)}
-    if changed - own or _sets(*others) & wanted or not _in_order(blocks, needs, [*tests, value]):
+    copied = tuple(s for block in needs for s in block)
+    if (
+        names_assigned(copied) - set(variables(copied))
+        or _sets(*others) & wanted
+        or not _in_order(blocks, needs, [*tests, value])
+    ):
         return None
     return tuple(zip(needs, tests, strict=False)), needs[-1]
 
