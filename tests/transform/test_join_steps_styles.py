@@ -321,11 +321,62 @@ __global__ void k(float2 *x, int n, int half)
     row[i + half] = make_float2(a.x - b.x, a.y + b.y);
 }
 """  # fmt: skip
+TEMPLATE = (
+    contract(
+        f'{STATE}\ntable = {{role = "in", dtype = "float32", shape = ["2 * 2 ** logn"], alignment = 8}}',
+        repeated(
+            '"state", "table", "2 ** logn", "1 << step", "2 ** logn >> (step + 1)", 0',
+            entry="fft::k<fft::Source::kTable, 2>",
+        ),
+        "fft::k<fft::Source::kTable, 2>",
+    )
+    + """
+namespace fft {
+enum class Source { kTable, kSines };
+__device__ float2 product(const float2 &a, const float2 &b)
+{
+    return make_float2(a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x);
+}
+template <Source FROM, unsigned RADIX = 2>
+__global__ void k(float2 *state, const float2 *table, int n, int half, int stride, bool inverse)
+{
+    int t = blockIdx.x * blockDim.x + threadIdx.x;
+    if (t >= n / (int)RADIX) return;
+    int group = t / half, j = t - group * half, at = group * RADIX * half + j;
+    float2 even = state[at], odd = state[at + half], w;
+    if constexpr (FROM == Source::kTable) {
+        w = table[j * stride];
+        if (inverse) w.y = -w.y;
+    } else {
+        float s, c;
+        sincosf(3.1415927f * j / half, &s, &c);
+        w = make_float2(c, s);
+    }
+    float2 turned = product(w, odd);
+    state[at] = make_float2(even.x + turned.x, even.y + turned.y);
+    state[at + half] = make_float2(even.x - turned.x, even.y - turned.y);
+}
+}
+"""
+)
+TWO_INSTANCES = TEMPLATE.replace(
+    "// [[launch]]",
+    """// [[launch]]
+// entry = "fft::k<fft::Source::kTable, 2u>"
+// grid = "ceil_div(2 ** logn // 2, 64)"
+// block = 64
+// args = ["state", "table", "2 ** logn", "1", "2 ** logn >> 1", 1]
+// [[launch]]""",
+    1,
+)
+# Of the type that it is declared with, this is 2; as an int it would be 0.
+UNSIGNED = TEMPLATE.replace("group * RADIX", "group * ((1 - RADIX) / 2147483647)")
 
 STYLES = {
     "gate": GATE, "controlled": CONTROLLED, "two-bits": TWO_BITS, "fourier": FOURIER, "swaps": SWAPS,
     "pointed": POINTED, "named": NAMED, "neighbours": NEIGHBOURS, "macros": MACROS, "reversed": REVERSED,
     "interleaved": INTERLEAVED, "uneven": UNEVEN, "backwards": BACKWARDS, "in-place": IN_PLACE, "batched": BATCHED,
+    "template": TEMPLATE, "two-instances": TWO_INSTANCES, "unsigned": UNSIGNED,
 }  # fmt: skip
 
 
@@ -360,6 +411,7 @@ def test_a_kernel_that_is_launched_elsewhere_stays(subject_from) -> None:
         (BATCHED, "x + blockIdx.y * n", "x + blockIdx.y * (n / 2)"),
         (BATCHED, 'shape = ["3", "2 * 2 ** logn"]', 'shape = ["7", "2 * 2 ** logn"]'),
         (UNEVEN, "count[t] += 1", "count[0] += 1"),
+        (TEMPLATE, "group * RADIX * half + j", "group * half + j"),
         (FOURIER, "struct Complex { float re, im; };", "struct Complex { float re; int im; };"),
     ],
 )

@@ -17,16 +17,18 @@ from fsr.analysis.accesses import accesses
 from fsr.analysis.macros import hides_names
 from fsr.analysis.thread_state import Visit
 from fsr.analysis.visits import visits
-from fsr.analysis.word_values import Values
+from fsr.analysis.word_values import Values, kind_of
 from fsr.contract.model import Contract, repeats_of
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int, names
 from fsr.records import STEP, Launch, ScalarArgument, Scratch
 from fsr.source.braces import without_braces
-from fsr.source.form import Declare, Name, Param
+from fsr.source.form import Cast, Declare, Expr, Literal, Name, Param
+from fsr.source.mapping import substitute
 from fsr.source.parse import parse_kernels
 from fsr.source.rewrite import with_definitions
-from fsr.source.walk import names_mentioned, walk_stmts
+from fsr.source.types import plain_type
+from fsr.source.walk import Block, names_mentioned, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.joined_elements import element_of
 from fsr.transform.sizes import sample_sizes
@@ -237,7 +239,7 @@ class Steps:
         blocks, found = _sampled(grid), list[tuple[list[int], list[Visit]]]()
         each = max(_LANES // self.threads // len(rows.sampled), 1)
         for part in (blocks[at : at + each] for at in range(0, len(blocks), each)):
-            more = {**self.target.constants, **known, **self._ids(part, grid, rows)}
+            more = {**self._constants, **known, **self._ids(part, grid, rows)}
             lanes = len(part) * self.threads * len(rows.sampled)
             gone = visits(self.target.source, self.target.kernel, more, lanes, self.same)
             if gone is None:
@@ -255,6 +257,12 @@ class Steps:
             for visit in (v for v in gone if v.array in own):
                 _widen(reach[visit.array], visit, part, rows)
         return reach
+
+    @cached_property
+    def _constants(self) -> dict[str, int]:
+        """Those of the file: a template's numbers stand in the statements, in the types that they have."""
+        own = {name for _, name in self.target.kernel.template_parameters}
+        return {name: value for name, value in self.target.constants.items() if name not in own}
 
     def _ids(self, blocks: list[int], grid: int, rows: Rows) -> dict[str, Values | int]:
         """What the threads of some blocks are told of their places."""
@@ -345,11 +353,14 @@ def steps_of(target: Target) -> Steps | None:
     """A repeated launch whose threads are of one axis, and have to do with memory alone."""
     launch, kernel = target.launch, target.kernel
     flat = all(extent == "1" for extent in (launch.grid[2], *launch.block[1:]))
-    if not flat or launch.reshaped or not launch.block[0].isdigit() or kernel.template is not None:
+    if not flat or launch.reshaped or not launch.block[0].isdigit():
         return None
     pointers = {p.name for p in kernel.params if p.is_pointer}
     declared = {s.name for s in walk_stmts(kernel.body) if isinstance(s, Declare)}
-    seen = replace(target, kernel=replace(kernel, body=without_braces(kernel.body)))
+    body = _instance(target)
+    if body is None:
+        return None
+    seen = replace(target, kernel=replace(kernel, body=without_braces(body)))
     if pointers & declared or pointers != target.passed.keys() & pointers or cooperates(seen):
         return None
     if hides_names(kernel, target.source) or any(a.kind == "atomic" for a in accesses(kernel)):
@@ -360,3 +371,16 @@ def steps_of(target: Target) -> Steps | None:
     except ContractError:
         return None
     return Steps(seen, int(launch.block[0]))
+
+
+def _instance(target: Target) -> Block | None:
+    """The kernel's statements with the numbers that the launch puts for its template's parameters; None where these
+    are types, or any number of them."""
+    kernel, numbers = target.kernel, dict[str, Expr]()
+    for part in kernel.template.split(",") if kernel.template else ():
+        *kind, name = part.split("=")[0].split()
+        if not kind or "..." in part or kind[0] in ("typename", "class", "template"):
+            return None
+        if name in target.constants and kind_of(plain := plain_type(" ".join(kind), target.aliases)) is not None:
+            numbers[name] = Cast(plain, Literal(str(target.constants[name])))
+    return substitute(kernel.body, numbers)

@@ -11,7 +11,7 @@ from fsr.expressions import names, to_c
 from fsr.records import STEP, Launch, ScalarArgument
 from fsr.source.braces import changed_inside
 from fsr.source.emit import emit_stmts
-from fsr.source.entry import beside
+from fsr.source.entry import beside, spelt_out
 from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueExpr, OpaqueStmt, Param
 from fsr.source.mapping import rewrite
 from fsr.source.names import indent
@@ -87,6 +87,7 @@ class Joined:
         params += [f"unsigned {f.text}" for f in own.values()]
         params += [f"unsigned {n[name]}" for name in ("block", "thread", "grid")]
         head = f"// What a thread of {kernel.name} does; a buffer x that it writes begins at its element x_first."
+        head += "" if kernel.template is None else f"\ntemplate <{kernel.template}>"
         return (
             f"{head}\n__device__ __forceinline__ void {n['turn']}({', '.join(params)})\n{{\n{emit_stmts(body, 1)}}}\n"
         )
@@ -126,7 +127,7 @@ class Joined:
             assert count is not None
             args.append(ScalarArgument("uint32", count))
         args += [ScalarArgument("int64", s) for s in sorted(self._sizes)]
-        entry = beside(launch.entry, self.name)
+        entry = spelt_out(launch.entry, beside(launch.entry, self.name))
         shape = (grid, self.steps.rows, "1"), (str(self.threads), "1", "1")
         return replace(launch, entry=entry, grid=shape[0], block=shape[1], args=tuple(args))
 
@@ -146,12 +147,14 @@ class Joined:
         n, threads = self._names, self.steps.threads
         kernel = self.steps.target.kernel
         params = [buffers.get(self.steps.same.get(p.name, ""), p.name) for p in kernel.params]
+        own = ", ".join(name for _, name in kernel.template_parameters)
+        turn = n["turn"] + (f"<{own}>" if own else "")
         block = f"blockIdx.x * {self.tile.blocks}u + {n['one']} / {threads}u"
         passed = ", ".join([*params, *firsts, block, f"{n['one']} % {threads}u", n["blocks"]])
         one = n["one"]
         return [
             f"for (unsigned {one} = threadIdx.x; {one} < {self.tile.blocks * threads}u; {one} += {self.threads}u) {{",
-            f"    if ({block} < {n['blocks']}) {n['turn']}({passed});",
+            f"    if ({block} < {n['blocks']}) {turn}({passed});",
             "}",
         ]
 
