@@ -37,8 +37,9 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.walk import Block, base_name, jumps, names_in, names_written, walk_exprs
+from fsr.source.walk import Block, base_name, jumps, names_in, names_written, walk_exprs, walk_stmts
 
+_UNSET = object()
 _TURNS = 256  # that a loop is followed
 _DEPTH = 8  # of calls
 _FLOATING = frozenset(["float", "double", "__half", "half", "__nv_bfloat16"])
@@ -87,6 +88,7 @@ class _Walk(State):
     depth: int = 0
     frames: int = 0
     left: list[_Left] = field(default_factory=list)  # the loops around, of this function
+    may_end: bool = False  # this function has ended for some of those that go on
     results: list[tuple[Value, Lanes]] = field(default_factory=list)  # of each function that is gone through
 
     def given(self, type_: str, name: str, buffer: str) -> None:
@@ -172,7 +174,7 @@ class _Walk(State):
         if s.dims:
             extent = self.value(s.dims[0], lanes) if len(s.dims) == 1 else None
             self.arrays[key] = int(extent.values.flat[0]) if isinstance(extent, Word) else None
-            if isinstance(s.init, Call):
+            if isinstance(s.init, Call) and len(s.dims) == 1:
                 for at, part in enumerate(s.init.args):
                     self.set((key, at), self.as_type(self.value(part, lanes), self.types[key]), lanes)
             elif s.init is not None:
@@ -202,6 +204,7 @@ class _Walk(State):
             return then | self.block(s.orelse, lanes & ~whether)
         if (jumps(s.then) or jumps(s.orelse)) and not (self.left and self.left[-1].any_turn):
             raise _JumpError
+        self.may_end = self.may_end or _returns((*s.then, *s.orelse))
         before = self._kept()
         then = self.block(s.then, lanes)
         after = self._kept()
@@ -243,13 +246,14 @@ class _Walk(State):
                 self.types[self.frame, s.var] = self.spelt(s.type)
             self.write(self.place(Name(s.var), lanes), start, lanes)
         before, results = self._kept(), list(self.results)
-        frame, depth, loops = self.frame, self.depth, self.left
+        frame, depth, loops, may_end = self.frame, self.depth, self.left, self.may_end
         self.left.append(_Left(np.zeros_like(lanes), np.zeros_like(lanes)))
         try:
             return self._turns(s, lanes)
         except _JumpError:
             self._restore(before)
             self.results, self.frame, self.depth, self.left = results, frame, depth, loops
+            self.may_end = may_end
             return self._any_turn(s, lanes)
         finally:
             self.left.pop()
@@ -277,6 +281,7 @@ class _Walk(State):
     def _any_turn(self, s: For | While, lanes: Lanes) -> Lanes:
         """Any turn of a loop: what it sets is not known before one, nor behind it."""
         self.left[-1].any_turn = True
+        self.may_end = self.may_end or _returns(s.body)
         test = Binary(s.relation, Name(s.var), s.bound) if isinstance(s, For) else s.test
         self._forget_changed(s, lanes)
         self.value(test, lanes)
@@ -319,11 +324,14 @@ class _Walk(State):
         frame = self.frames
         for param, argument in zip(form.params, e.args, strict=True):
             self._bind((frame, param.name), param.type, argument, lanes)
-        outside, around = self.frame, self.left
-        self.frame, self.left, self.depth = frame, [], self.depth + 1
+        outside, around, may_end, before = self.frame, self.left, self.may_end, dict(self.values)
+        self.frame, self.left, self.depth, self.may_end = frame, [], self.depth + 1, False
         self.results.append((None, np.zeros_like(lanes)))
         self.block(form.body, lanes)
-        self.frame, self.left, self.depth = outside, around, self.depth - 1
+        if self.may_end:  # before it set what others see
+            for changed in [k for k, v in self.values.items() if before.get(k, _UNSET) is not v]:
+                self.values[changed] = None
+        self.frame, self.left, self.depth, self.may_end = outside, around, self.depth - 1, may_end
         result, _ = self.results.pop()
         return self.as_type(result, self.spelt(type_))
 
@@ -339,3 +347,7 @@ class _Walk(State):
             raise UnsureError
         else:
             self.values[key] = self.as_type(self.value(argument, lanes), self.types[key])
+
+
+def _returns(body: Block) -> bool:
+    return any(isinstance(s, Return) for s in walk_stmts(body))
