@@ -17,7 +17,8 @@ _LISTED = "int"  # a name that calls nothing
 
 @lru_cache(maxsize=256)
 def listed(text: str) -> tuple[str, tuple[Expr, ...]] | None:
-    """What stands before the braces, and the expressions between them; None for what is no list of expressions."""
+    """What stands before the braces, and the expressions between them, lists as text; None for what is no list of
+    expressions."""
     tokens = tokenize(text)
     at = next((i for i, t in enumerate(tokens) if t.text == "{"), None)
     if at is None or close_of(tokens, at) != len(tokens) - 1:
@@ -31,6 +32,8 @@ def listed(text: str) -> tuple[str, tuple[Expr, ...]] | None:
 
 
 def _expression(text: str) -> Expr | None:
+    if text.startswith("{"):
+        return OpaqueExpr(text) if listed(text) is not None else None
     kernels = parse_kernels(f"__global__ void f()\n{{\n    x = {text};\n}}\n")
     match kernels["f"].body if "f" in kernels else ():
         case (Assign(Name("x"), "=", value),) if not any(isinstance(e, OpaqueExpr) for e in walk_expr(value)):
@@ -43,7 +46,7 @@ def without_braces(body: Block) -> Block:
 
     def change(e: Expr) -> Expr:
         found = listed(e.text) if isinstance(e, OpaqueExpr) and e.text else None
-        return e if found is None else Call(Name(_LISTED), found[1])
+        return e if found is None else Call(Name(_LISTED), tuple(map(change, found[1])))
 
     return map_exprs(body, change)
 
@@ -53,4 +56,5 @@ def changed_inside(e: OpaqueExpr, change: Callable[[Expr], Expr]) -> OpaqueExpr:
     found = listed(e.text) if e.text else None
     if found is None:
         return e
-    return OpaqueExpr(f"{found[0]}{{{', '.join(emit_expr(change(part)) for part in found[1])}}}")
+    parts = [changed_inside(part, change) if isinstance(part, OpaqueExpr) else change(part) for part in found[1]]
+    return OpaqueExpr(f"{found[0]}{{{', '.join(map(emit_expr, parts))}}}")

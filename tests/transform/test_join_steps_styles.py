@@ -371,12 +371,35 @@ TWO_INSTANCES = TEMPLATE.replace(
 )
 # Of the type that it is declared with, this is 2; as an int it would be 0.
 UNSIGNED = TEMPLATE.replace("group * RADIX", "group * ((1 - RADIX) / 2147483647)")
+WEIGHED = contract("""x = {role = "inout", dtype = "float32", shape = ["2 ** logn"]}
+shape.scale = {value = 3}
+shape.taps = {value = [1, 2, 4, 8]}
+shape.size = {value = "2 ** logn"}""", repeated('"x", "1 << step", "shape"', grid="ceil_div(2 ** logn // 2, 64)")) + """
+struct Shape { unsigned scale, taps[4], size; };
+__device__ float weight(unsigned at, const Shape *shape)
+{
+    float sum = 0.0f;
+    for (unsigned tap = shape->scale; tap > 0u; tap -= 1u) sum += (float)(shape->taps[tap] & at);
+    return sum;
+}
+__global__ void k(float *x, unsigned half, Shape shape)
+{
+    const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned here = t / half * 2u * half + t % half, there = here + half;
+    if (t >= shape.size / 2u) return;
+    if (there >= shape.size) return;
+    float a = x[here], b = x[there];
+    if (a > b && weight(t, &shape) > 2.0f) return;
+    x[here] = a + b;
+    x[there] = a - weight(here, &shape);
+}
+"""  # fmt: skip
 
 STYLES = {
     "gate": GATE, "controlled": CONTROLLED, "two-bits": TWO_BITS, "fourier": FOURIER, "swaps": SWAPS,
     "pointed": POINTED, "named": NAMED, "neighbours": NEIGHBOURS, "macros": MACROS, "reversed": REVERSED,
     "interleaved": INTERLEAVED, "uneven": UNEVEN, "backwards": BACKWARDS, "in-place": IN_PLACE, "batched": BATCHED,
-    "template": TEMPLATE, "two-instances": TWO_INSTANCES, "unsigned": UNSIGNED,
+    "template": TEMPLATE, "two-instances": TWO_INSTANCES, "unsigned": UNSIGNED, "weighed": WEIGHED,
 }  # fmt: skip
 
 
@@ -412,9 +435,44 @@ def test_a_kernel_that_is_launched_elsewhere_stays(subject_from) -> None:
         (BATCHED, 'shape = ["3", "2 * 2 ** logn"]', 'shape = ["7", "2 * 2 ** logn"]'),
         (UNEVEN, "count[t] += 1", "count[0] += 1"),
         (TEMPLATE, "group * RADIX * half + j", "group * half + j"),
+        (WEIGHED, "there = here + half", "there = t + half"),
         (FOURIER, "struct Complex { float re, im; };", "struct Complex { float re; int im; };"),
     ],
 )
 def test_nothing_is_offered_where_it_is_not_sure(text: str, old: str, new: str, subject_from) -> None:
     assert old in text
     assert not list(JoinSteps().moves(subject_from(text.replace(old, new))))
+
+
+SETTLED = SWAPS.replace(
+    "__global__",
+    """__device__ void settle(unsigned &j, unsigned to, float seen)
+{
+    if (seen > 0.0f) return;
+    j = to;
+}
+__global__""",
+).replace("unsigned j = i + half;", "unsigned j = n - 1 - i; settle(j, i + half, x[i]);")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("", ""),
+        ("if (seen > 0.0f) return;", "for (int k = 0; seen > k; ++k) if (to > 3) return;"),
+        ("if (seen > 0.0f) return;", "if (seen > 0.0f) { if (to > 3) return; }"),
+        ("    j = to;", "    unsigned *at = &j; *at = to;"),
+    ],
+)
+def test_a_function_that_may_end_before_it_says_where(old: str, new: str, subject_from) -> None:
+    sure = SETTLED.replace("if (seen > 0.0f) return;", "if (to > n_most) return;").replace("n_most", "4000000000u")
+    assert list(JoinSteps().moves(subject_from(sure)))
+    assert old in SETTLED
+    assert not list(JoinSteps().moves(subject_from(SETTLED.replace(old, new))))
+
+
+def test_elements_of_a_table_of_rows_are_not_taken_for_one_another(subject_from) -> None:
+    text = MACROS.replace(
+        "int partner = i ^ half;", "int rows[2][2] = {1, 1, 0, 0}; int partner = i ^ (half * rows[1][0] + n / 2);"
+    )
+    assert not list(JoinSteps().moves(subject_from(text)))
