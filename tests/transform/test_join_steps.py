@@ -150,7 +150,7 @@ def test_other_candidates_of_the_same_kernel_are_not_gone_through_anew(subject_f
     """Flags, say, are another candidate, and going through all repetitions may take seconds."""
     asked: list[tuple[str, ...]] = []
     whole = joined_steps.Steps.gone_through
-    monkeypatch.setattr(joined_steps.Steps, "gone_through", lambda s, d: asked.append(d) or whole(s, d))
+    monkeypatch.setattr(joined_steps.Steps, "gone_through", lambda s, d, **how: asked.append(d) or whole(s, d, **how))
     joined_steps._turns.cache_clear()
     subject = subject_from(SORT)
     first = [m.name for m in JoinSteps().moves(subject)]

@@ -23,8 +23,10 @@ from fsr.source.narrowing import narrowed
 from fsr.source.rewrite import definition, insert_helpers, with_definitions
 from fsr.source.walk import fresh
 from fsr.transform.launch.joined_elements import element_of
-from fsr.transform.launch.joined_steps import BLOCKS, Steps, Tile, steps_of
+from fsr.transform.launch.joined_steps import Steps, steps_of
 from fsr.transform.launch.joined_text import Joined
+from fsr.transform.launch.joined_tiles import Tile
+from fsr.transform.launch.spread_threads import BLOCKS
 from fsr.transform.plan import with_launch
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target
@@ -135,7 +137,7 @@ def _fewer(target: Target, steps: Steps, tile: Tile, multiprocessors: int) -> fl
     """How many times fewer launches are made of the timed sizes, if tiles are enough for all multiprocessors."""
     product, sizes = 1.0, target.contract.timed_sizes()
     for one in sizes:
-        fewer = repeats_of(target.launch, one) / max(tile.starts(steps, one), 1)
-        tiles = evaluate_int(target.launch.grid[0], one) * evaluate_int(steps.rows, one) / tile.blocks
+        fewer = repeats_of(target.launch, one) / max(tile.starts(steps.launch, one), 1)
+        tiles = evaluate_int(steps.tiles(tile), one) * evaluate_int(steps.rows, one)
         product *= max(fewer * min(1.0, tiles / multiprocessors), 1.0)
     return float(product ** (1 / max(len(sizes), 1)))

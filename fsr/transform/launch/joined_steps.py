@@ -15,7 +15,6 @@ import numpy as np
 
 from fsr.analysis.accesses import accesses
 from fsr.analysis.macros import hides_names
-from fsr.analysis.thread_state import Visit
 from fsr.analysis.visits import visits
 from fsr.analysis.word_values import Values, kind_of
 from fsr.contract.model import Contract, repeats_of
@@ -31,72 +30,30 @@ from fsr.source.types import plain_type
 from fsr.source.walk import Block, names_mentioned, walk_stmts
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.joined_elements import element_of
+from fsr.transform.launch.joined_tiles import (
+    Bound,
+    Rows,
+    Span,
+    Tile,
+    Turn,
+    between,
+    elements_of,
+    sampled,
+    spread_elements,
+    widen,
+)
+from fsr.transform.launch.spread_threads import Fit, Gone, fits_of, spreads
 from fsr.transform.sizes import sample_sizes
 from fsr.transform.target import Target
 
-BLOCKS = (1, 2, 4, 8, 16)  # whose elements make a tile
-WIDTHS = (1, 2, 4, 8)  # elements of a tile for each thread
 MOST_STEPS = 4096
 _SIZES = 12  # assignments that are looked at
 _LANES = 1 << 14  # threads that are gone through at once
 _BITS = 62  # that a number may be shifted
 _TOLD = 3  # numbers of a repetition of which each combination is tried as what decides
+_SPREAD_TURNS = 512  # of which each thread is looked at
 
 Known = Mapping[str, "Values | int"]
-Span = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """What a repetition must be told to keep to a tile: a value that is at most ``most``. ``text``: in C, of the
-    kernel's parameters; ``value``: as a size expression, of the repetition's number too."""
-
-    text: str
-    value: str
-    most: int
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of a grid, and the elements of one in each buffer that has whole ones."""
-
-    count: int
-    lengths: Mapping[str, int]
-
-    @property
-    def sampled(self) -> list[int]:
-        """Those that are looked at."""
-        return sorted({0, min(1, self.count - 1), self.count // 2, self.count - 1})
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Repetitions that are told the same numbers, at sizes of which one is given. ``reach``: of each buffer, by block,
-    the first and the last element that it goes to."""
-
-    numbers: tuple[int, ...]
-    scalars: Mapping[str, int]
-    grid: int
-    reach: Mapping[str, Mapping[int, Span]]
-
-
-@dataclass(frozen=True)
-class Tile:
-    """``blocks`` have so many ``elements`` of each buffer to themselves in every repetition within the ``bound``; in
-    all where there is none."""
-
-    blocks: int
-    elements: Mapping[str, int]
-    bound: Bound | None
-
-    def starts(self, steps: Steps, sizes: Mapping[str, int]) -> int:
-        """Of a joined launch, those repetitions that do anything."""
-        repeats = repeats_of(steps.launch, sizes)
-        if self.bound is None:
-            return min(repeats, 1)
-        told = [evaluate_int(self.bound.value, {**sizes, STEP: step}) for step in range(repeats)]
-        kept = [value <= self.bound.most for value in told]
-        return sum(not (at and kept[at - 1] and here) for at, here in enumerate(kept))
 
 
 @dataclass(frozen=True)
@@ -128,6 +85,13 @@ class Steps:
         element = element_of(self.target, param)
         return None if element is None else element.count if self.rows == "1" else f"({element.count}) // ({self.rows})"
 
+    def tiles(self, tile: Tile) -> str:
+        """How many tiles there are, as a size expression."""
+        if tile.spread is None:
+            return f"ceil_div({self.launch.grid[0]}, {tile.blocks})"
+        each = [f"ceil_div({self.count(p)}, {tile.elements[p.name]})" for p in self.written(tile)]
+        return each[0] if len(each) == 1 else f"max({', '.join(each)})"
+
     @cached_property
     def same(self) -> dict[str, str]:
         """For each pointer the first that is passed the same buffer, of those to what may be written if there are."""
@@ -152,20 +116,52 @@ class Steps:
         return tuple(p for p in self.target.kernel.params if p.name in tile.elements)
 
     def tile(self, blocks: int) -> Tile | None:
-        """What repetitions keep to tiles of so many blocks; None where none does, or that cannot be told. As few as
-        will do of what repetitions are told decides."""
-        used = [name for name in self.told if name in names_mentioned(self.target.kernel.body)]
-        counts = range(len(used) + 1) if len(used) <= _TOLD else (len(used),)
-        for deciding in (c for count in counts for c in combinations(used, count)):
-            turns = _turns(self._read, deciding)
+        """What repetitions keep to tiles of so many blocks; None where none does, or that cannot be told."""
+        found = None if self.launch.reshaped else self._tile_of_blocks(blocks)
+        largest = self.target.contract.timed_sizes()[-1]
+        if found is not None and 2 * found.starts(self.launch, largest) <= repeats_of(self.launch, largest):
+            return found
+        spread = self._tile_of_threads(blocks)
+        if found is None or spread is None:
+            return found or spread
+        return min(found, spread, key=lambda tile: tile.starts(self.launch, largest))
+
+    @cached_property
+    def used(self) -> tuple[str, ...]:
+        """Parameters that are another number at each repetition, of which the kernel makes anything."""
+        return tuple(name for name in self.told if name in names_mentioned(self.target.kernel.body))
+
+    def _tile_of_blocks(self, blocks: int) -> Tile | None:
+        """A tile of neighbouring blocks. As few as will do of what repetitions are told decides."""
+        counts = range(len(self.used) + 1) if len(self.used) <= _TOLD else (len(self.used),)
+        for deciding in (c for count in counts for c in combinations(self.used, count)):
+            turns = _turns(self._read, deciding, spread=False)
             if turns:
-                elements, keeping = _elements(turns, blocks, self.threads)
-                own = {id(turn) for turn in keeping}
-                beyond = [turn for turn in turns if id(turn) not in own]
-                bound = self._bound(deciding, keeping, beyond) if beyond else None
-                if keeping and (bound is not None or not beyond):
-                    return Tile(blocks, elements, bound)
+                elements, keeping = elements_of(turns, blocks, self.threads)
+                found = self._bounded(Tile(blocks, elements, None), deciding, turns, keeping)
+                if found is not None:
+                    return found
         return None
+
+    def _tile_of_threads(self, blocks: int) -> Tile | None:
+        """A tile of fewer threads in one repetition than in another: of those ways that can be told, the one with the
+        fewest launches."""
+        turns = _turns(self._read, self.used, spread=True) if self.used and self.rows == "1" else None
+        largest, best = self.target.contract.timed_sizes()[-1], list[Tile]()
+        for spread in spreads(self.used) if turns else ():
+            assert turns is not None
+            elements, keeping = spread_elements(turns, spread, blocks, self.threads)
+            found = self._bounded(Tile(blocks, elements, None, spread), self.used, turns, keeping)
+            best += [found] if found is not None else []
+        return min(best, key=lambda tile: tile.starts(self.launch, largest), default=None)
+
+    def _bounded(self, tile: Tile, deciding: tuple[str, ...], turns: Sequence[Turn], keeping: Sequence[Turn]
+                 ) -> Tile | None:  # fmt: skip
+        """The tile with what tells the turns that keep to it; None where nothing does, or none keeps to it."""
+        own = {id(turn) for turn in keeping}
+        beyond = [turn for turn in turns if id(turn) not in own]
+        bound = self._bound(deciding, keeping, beyond) if beyond else None
+        return replace(tile, bound=bound) if keeping and (bound is not None or not beyond) else None
 
     @cached_property
     def _read(self) -> _Read:
@@ -176,33 +172,47 @@ class Steps:
             with_definitions(source, others, lambda _: ()), self.launch, plan.scratch, self.target.contract, self
         )
 
-    def gone_through(self, deciding: tuple[str, ...]) -> Iterator[Turn | None]:
+    def gone_through(self, deciding: tuple[str, ...], *, spread: bool) -> Iterator[Turn | None]:
         """At the timed sizes and some others, each combination of what decides once; the last is None where it is not
-        known what threads go to."""
+        known what threads go to. ``spread``: by thread, for each way of spreading them out."""
+        for count, (numbers, known, grid, rows) in enumerate(self._combinations(deciding)):
+            told = known | dict(zip(deciding, numbers, strict=True))
+            gone = (
+                None
+                if spread and count >= _SPREAD_TURNS
+                else self._gone(told, grid, rows, _parts(grid) if spread else sampled(grid))
+            )
+            if gone is None:
+                yield None
+                return
+            reach, fits = dict[str, dict[int, Span]](), dict[str, frozenset[Fit]]()
+            if spread:
+                fits = fits_of(gone, self.threads, dict(zip(deciding, numbers, strict=True)))
+            else:
+                reach = _reach(gone, rows)
+            yield Turn(numbers, known, grid, reach, fits)
+
+    def _combinations(self, deciding: tuple[str, ...]) -> Iterator[tuple[tuple[int, ...], dict[str, int], int, Rows]]:
+        """What decides, the other numbers, and the grid."""
         values, contract = [self.told[name].value for name in deciding], self.target.contract
         sampled = {tuple(s.items()): s for s in (*contract.timed_sizes(), *sample_sizes(contract))}
         seen = set[tuple[object, ...]]()
         for sizes in list(sampled.values())[:_SIZES]:
-            grid, known = evaluate_int(self.launch.grid[0], sizes), self._scalars(sizes)
-            rows = self._rows_at(sizes)
-            steps = range(repeats_of(self.launch, sizes)) if values else range(1)
-            for numbers in dict.fromkeys(tuple(evaluate_int(v, {**sizes, STEP: s}) for v in values) for s in steps):
+            known, rows = self._scalars(sizes), self._rows_at(sizes)
+            for step in range(repeats_of(self.launch, sizes)) if values or self.launch.reshaped else range(1):
+                now = {**sizes, STEP: step}
+                grid, numbers = evaluate_int(self.launch.grid[0], now), tuple(evaluate_int(v, now) for v in values)
                 alike = (grid, rows.count, tuple(sorted(known.items())), numbers)
-                if grid <= 0 or rows.count <= 0 or alike in seen:
-                    continue
-                seen.add(alike)
-                reach = self._reach(known | dict(zip(deciding, numbers, strict=True)), grid, rows)
-                if reach is None:
-                    yield None
-                    return
-                yield Turn(numbers, known, grid, reach)
+                if grid > 0 and rows.count > 0 and alike not in seen:
+                    seen.add(alike)
+                    yield numbers, known, grid, rows
 
     def _bound(self, deciding: tuple[str, ...], keeping: Sequence[Turn], beyond: Sequence[Turn]) -> Bound | None:
         """What tells those apart: a number that they are told, or what another leaves when that is taken from it."""
         for at, name in enumerate(deciding) if keeping else ():
             told = self.told[name].value
             own = [turn.numbers[at] for turn in keeping], [turn.numbers[at] for turn in beyond]
-            found = _between(name, told, *own)
+            found = between(name, told, *own)
             for other in keeping[0].scalars if found is None and min(*own[0], *own[1]) >= 0 else ():
                 whole = [t.scalars.get(other, 0) for t in keeping], [t.scalars.get(other, 0) for t in beyond]
                 size = self.target.size_text(Name(other))
@@ -210,8 +220,8 @@ class Steps:
                     continue
                 less = [[n - m for n, m in zip(w, o, strict=True)] for w, o in zip(whole, own, strict=True)]
                 shifted = [[n >> m for n, m in zip(w, o, strict=True)] for w, o in zip(whole, own, strict=True)]
-                found = found or _between(f"(long long){other} - (long long){name}", f"({size}) - ({told})", *less)
-                found = found or _between(f"((long long){other} >> {name})", f"({size}) >> ({told})", *shifted)
+                found = found or between(f"(long long){other} - (long long){name}", f"({size}) - ({told})", *less)
+                found = found or between(f"((long long){other} >> {name})", f"({size}) >> ({told})", *shifted)
             if found is not None:
                 return found
         return None
@@ -234,9 +244,9 @@ class Steps:
                 found[param.name] = int(value)
         return found
 
-    def _reach(self, known: Known, grid: int, rows: Rows) -> dict[str, dict[int, Span]] | None:
-        """What blocks go to of the buffers that any of them writes, from where their row begins."""
-        blocks, found = _sampled(grid), list[tuple[list[int], list[Visit]]]()
+    def _gone(self, known: Known, grid: int, rows: Rows, blocks: list[int]) -> list[Gone] | None:
+        """What some blocks go to of the buffers that any of them writes."""
+        found = list[Gone]()
         each = max(_LANES // self.threads // len(rows.sampled), 1)
         for part in (blocks[at : at + each] for at in range(0, len(blocks), each)):
             more = {**self._constants, **known, **self._ids(part, grid, rows)}
@@ -248,15 +258,12 @@ class Steps:
         own = {self.same.get(n, n) for n in self._set} | {
             v.array for _, gone in found for v in gone if v.kind != "read"
         }
-        if any(v.offsets is None or v.kind == "other" for _, gone in found for v in gone if v.array in own):
+        found = [(part, [v for v in gone if v.array in own]) for part, gone in found]
+        if any(v.offsets is None or v.kind == "other" for _, gone in found for v in gone):
             return None
         if not own or any(self._overlaps(name) or (rows.count > 1 and name not in rows.lengths) for name in own):
             return None
-        reach: dict[str, dict[int, Span]] = {name: {} for name in own}
-        for part, gone in found:
-            for visit in (v for v in gone if v.array in own):
-                _widen(reach[visit.array], visit, part, rows)
-        return reach
+        return found
 
     @cached_property
     def _constants(self) -> dict[str, int]:
@@ -286,74 +293,33 @@ class _Read:
     steps: Steps = field(compare=False)
 
 
+def _parts(grid: int) -> list[int]:
+    """Blocks where some parts of all end: of those behind, a guard may leave none."""
+    return sorted({*sampled(grid), *(max((grid >> k) - 1, 0) for k in range(grid.bit_length()))})
+
+
+def _reach(gone: Sequence[Gone], rows: Rows) -> dict[str, dict[int, Span]]:
+    """What blocks go to, from where their row begins."""
+    reach = dict[str, dict[int, Span]]()
+    for part, visited in gone:
+        for visit in visited:
+            widen(reach.setdefault(visit.array, {}), visit, part, rows)
+    return reach
+
+
 @lru_cache(maxsize=64)
-def _turns(read: _Read, deciding: tuple[str, ...]) -> tuple[Turn, ...] | None:
+def _turns(read: _Read, deciding: tuple[str, ...], *, spread: bool) -> tuple[Turn, ...] | None:
     """See :meth:`Steps.gone_through`; None where it is not known. It may take seconds, and candidates ask for the same
     again and again."""
-    turns = list(read.steps.gone_through(deciding))
+    turns = list(read.steps.gone_through(deciding, spread=spread))
     return None if None in turns else tuple(t for t in turns if t is not None)
-
-
-def _between(text: str, value: str, keeping: Sequence[int], beyond: Sequence[int]) -> Bound | None:
-    """The bound that all of the first keep, and none of the others."""
-    return Bound(text, value, max(keeping)) if max(keeping) < min(beyond) else None
-
-
-def _sampled(grid: int) -> list[int]:
-    """The first and the last block of some tiles, of each number of blocks that make one."""
-    found = set[int]()
-    for blocks in BLOCKS:
-        for tile in _tiles(grid, blocks):
-            found |= {tile * blocks, min(tile * blocks + blocks, grid) - 1}
-    return sorted(found)
-
-
-def _tiles(grid: int, blocks: int) -> list[int]:
-    last = (grid - 1) // blocks
-    return sorted({0, min(1, last), last // 2, last})
-
-
-def _widen(reach: dict[int, Span], visit: Visit, part: list[int], rows: Rows) -> None:
-    """Take in what a visit goes to."""
-    assert visit.offsets is not None
-    shape = (len(rows.sampled), len(part), -1)
-    begins = np.asarray(rows.sampled)[:, None, None] * rows.lengths.get(visit.array, 0)
-    lanes, offsets = visit.lanes.reshape(shape), visit.offsets.reshape(shape) - begins
-    least = np.where(lanes, offsets, np.iinfo(np.int64).max).min(axis=(0, 2))
-    most = np.where(lanes, offsets, np.iinfo(np.int64).min).max(axis=(0, 2))
-    for block, low, high in zip(part, least.tolist(), most.tolist(), strict=True):
-        if low <= high:
-            before = reach.get(block, (low, high))
-            reach[block] = min(low, before[0]), max(high, before[1])
-
-
-def _elements(turns: Sequence[Turn], blocks: int, threads: int) -> tuple[dict[str, int], list[Turn]]:
-    """The fewest elements for each buffer of which most repetitions keep to a tile, and these repetitions."""
-    elements, keeping = dict[str, int](), list(turns)
-    for name in sorted({name for turn in turns for name in turn.reach}):
-        kept = {w: [t for t in turns if _keeps(t, name, blocks, blocks * threads * w)] for w in WIDTHS}
-        width = max(WIDTHS, key=lambda w: len(kept[w]))
-        elements[name] = blocks * threads * width
-        own = {id(turn) for turn in kept[width]}
-        keeping = [turn for turn in keeping if id(turn) in own]
-    return elements, keeping
-
-
-def _keeps(turn: Turn, name: str, blocks: int, elements: int) -> bool:
-    """Whether tiles of so many blocks hold all that these go to."""
-    for tile in _tiles(turn.grid, blocks):
-        for block in {tile * blocks, min(tile * blocks + blocks, turn.grid) - 1}:
-            low, high = turn.reach.get(name, {}).get(block, (tile * elements, tile * elements))
-            if low < tile * elements or high >= (tile + 1) * elements:
-                return False
-    return True
 
 
 def steps_of(target: Target) -> Steps | None:
     """A repeated launch whose threads are of one axis, and have to do with memory alone."""
     launch, kernel = target.launch, target.kernel
     flat = all(extent == "1" for extent in (launch.grid[2], *launch.block[1:]))
-    if not flat or launch.reshaped or not launch.block[0].isdigit():
+    if not flat or STEP in names(launch.grid[1]) or not launch.block[0].isdigit():
         return None
     pointers = {p.name for p in kernel.params if p.is_pointer}
     declared = {s.name for s in walk_stmts(kernel.body) if isinstance(s, Declare)}

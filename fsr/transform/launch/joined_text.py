@@ -16,7 +16,8 @@ from fsr.source.form import Binary, Expr, Index, KernelForm, Name, OpaqueExpr, O
 from fsr.source.mapping import rewrite
 from fsr.source.names import indent
 from fsr.source.walk import Block, fresh
-from fsr.transform.launch.joined_steps import Steps, Tile
+from fsr.transform.launch.joined_steps import Steps
+from fsr.transform.launch.joined_tiles import Tile
 from fsr.transform.launch.told_ids import with_ids
 
 # The number of a step has few bits: a double has its root exactly.
@@ -45,9 +46,9 @@ class Joined:
     def _names(self) -> dict[str, str]:
         """Names that the kernel has none of, by what they stand for."""
         taken = set(self.steps.target.names)
-        wanted = ["turn", "step", "steps", "blocks", "block", "thread", "grid", "one", "chunk", "more", "at"]
+        wanted = ["turn", "step", "steps", "blocks", "block", "thread", "grid", "one", "chunk", "more", "at", "spread"]
         wanted += [f"{p.name}_{what}" for p in self._written for what in ("tile", "count", "first")]
-        wanted += [f"{name}_of" for name in self.steps.told] + sorted(self._sizes)
+        wanted += [f"{name}_of" for name in (*self.steps.told, "blocks")] + sorted(self._sizes)
         found = {}
         for name in wanted:
             found[name] = fresh(name, taken)
@@ -58,7 +59,17 @@ class Joined:
     @property
     def _sizes(self) -> set[str]:
         """Sizes that the numbers of a repetition depend on."""
-        return {n for a in self.steps.told.values() for n in names(a.value)} - {STEP}
+        grid = names(self.steps.launch.grid[0]) if self.steps.launch.reshaped else set()
+        return {n for a in self.steps.told.values() for n in names(a.value)}.union(grid) - {STEP}
+
+    @cached_property
+    def _told(self) -> dict[str, tuple[str, str, str]]:
+        """What is another number at each repetition: its name, type, value, and the name of those of many."""
+        n, kernel = self._names, self.steps.target.kernel
+        found = {name: (bare(kernel.param(name).type), a.value, n[f"{name}_of"]) for name, a in self.steps.told.items()}
+        if self.steps.launch.reshaped:
+            found[n["blocks"]] = "unsigned int", self.steps.launch.grid[0], n["blocks_of"]
+        return found
 
     def turn(self) -> str:
         """What the kernel did, as a function of the ids of before."""
@@ -102,7 +113,7 @@ class Joined:
         old = self.steps.target.kernel
         kept = tuple(replace(p, restrict=False) for p in old.params if p.name not in self.steps.told)
         more = [Param("int", self._names["step"]), Param("int", self._names["steps"])]
-        more += [Param("unsigned int", self._names["blocks"])]
+        more += [] if self.steps.launch.reshaped else [Param("unsigned int", self._names["blocks"])]
         more += [Param("unsigned int", self._names[f"{p.name}_count"]) for p in self._written]
         more += [Param("long long", self._names[s]) for s in sorted(self._sizes)]
         body = OpaqueStmt("\n".join(indent([*self._far(), *self._near()])).strip())
@@ -111,17 +122,17 @@ class Joined:
 
     def launch(self, launch: Launch) -> Launch:
         """The launch: where a step is no longer to be begun its grid is empty."""
-        tiles = f"ceil_div({launch.grid[0]}, {self.tile.blocks})"
-        grid = f"{tiles} if step == 0 else 0"
+        tiles, beyond = self.steps.tiles(self.tile), f"ceil_div({launch.grid[0]}, {self.tile.blocks})"
+        grid = f"({tiles}) if step == 0 else 0"
         if self.tile.bound is not None:
             value, most = self.tile.bound.value, self.tile.bound.most
             before = re.sub(rf"\b{STEP}\b", f"({STEP} - 1)", value)
-            joined = f"({value}) <= {most}", f"({before}) <= {most}"
-            grid = f"{tiles} if step == 0 else (({tiles} if ({joined[1]}) == 0 else 0) if {joined[0]} else {tiles})"
+            begun = f"({tiles}) if step == 0 else (({tiles}) if (({before}) <= {most}) == 0 else 0)"
+            grid = f"({begun}) if ({value}) <= {most} else ({beyond})"
         told = set(self.steps.told)
         args = [a for p, a in zip(self.steps.target.kernel.params, launch.args, strict=True) if p.name not in told]
         args += [ScalarArgument("int32", STEP), ScalarArgument("int32", launch.repeat)]
-        args += [ScalarArgument("uint32", launch.grid[0])]
+        args += [] if launch.reshaped else [ScalarArgument("uint32", launch.grid[0])]
         for param in self._written:
             count = self.steps.count(param)
             assert count is not None
@@ -132,14 +143,14 @@ class Joined:
         return replace(launch, entry=entry, grid=shape[0], block=shape[1], args=tuple(args))
 
     def _numbers(self, step: str) -> dict[str, str]:
-        """By parameter that is told a number of the repetition: that, in C."""
+        """By what is told a number of the repetition: that, in C."""
         n = self._names
         renamed = {STEP: step, **{s: n[s] for s in self._sizes}}
         found = {}
-        for name, arg in self.steps.told.items():
-            text = to_c(arg.value, renamed)
+        for name, (kind, value, _) in self._told.items():
+            text = to_c(value, renamed)
             text = re.sub(r"\[\]\(long long a\) \{ long long r = 0;.*?return r; \}", "fsr_isqrt", text)
-            found[name] = f"({bare(self.steps.target.kernel.param(name).type)}){text}"
+            found[name] = f"({kind}){text}"
         return found
 
     def _turns(self, buffers: dict[str, str], firsts: list[str]) -> list[str]:
@@ -149,11 +160,17 @@ class Joined:
         params = [buffers.get(self.steps.same.get(p.name, ""), p.name) for p in kernel.params]
         own = ", ".join(name for _, name in kernel.template_parameters)
         turn = n["turn"] + (f"<{own}>" if own else "")
-        block = f"blockIdx.x * {self.tile.blocks}u + {n['one']} / {threads}u"
-        passed = ", ".join([*params, *firsts, block, f"{n['one']} % {threads}u", n["blocks"]])
-        one = n["one"]
+        one, most = n["one"], f"{self.tile.blocks * threads}u"
+        block, thread = f"blockIdx.x * {self.tile.blocks}u + {one} / {threads}u", f"{one} % {threads}u"
+        lines = list[str]()
+        if buffers and self.tile.spread is not None:
+            most = n["spread"]
+            lines = [f"const unsigned {most} = {self.tile.blocks * threads}u / {self.tile.spread.text};"]
+            block, thread = (f"(blockIdx.x * {most} + {one}) {op} {threads}u" for op in "/%")
+        passed = ", ".join([*params, *firsts, block, thread, n["blocks"]])
         return [
-            f"for (unsigned {one} = threadIdx.x; {one} < {self.tile.blocks * threads}u; {one} += {self.threads}u) {{",
+            *lines,
+            f"for (unsigned {one} = threadIdx.x; {one} < {most}; {one} += {self.threads}u) {{",
             f"    if ({block} < {n['blocks']}) {turn}({passed});",
             "}",
         ]
@@ -170,23 +187,22 @@ class Joined:
 
     def _near(self) -> list[str]:
         """Steps within the tile, one after the other."""
-        n, told, elements = self._names, self.steps.told, self.tile.elements
+        n, elements = self._names, self.tile.elements
         buffers = {p.name: n[f"{p.name}_tile"] for p in self._written}
         firsts = [n[f"{p.name}_first"] for p in self._written]
         lines = ["// Steps that keep to a tile follow one another in this launch."]
         lines += [f"__shared__ {bare(p.type)} {buffers[p.name]}[{elements[p.name]}];" for p in self._written]
-        params = {name: bare(self.steps.target.kernel.param(name).type) for name in told}
-        lines += [f"__shared__ {kind} {n[f'{name}_of']}[{self.threads}];" for name, kind in params.items()]
+        lines += [f"__shared__ {kind} {many}[{self.threads}];" for kind, _, many in self._told.values()]
         for first, p in zip(firsts, self._written, strict=True):
             row = "" if self.steps.rows == "1" else f"blockIdx.y * {n[f'{p.name}_count']} + "
             lines.append(f"const unsigned {first} = {row}blockIdx.x * {elements[p.name]}u;")
         lines += self._copy("{tile}[{at}] = {buffer}[{first} + {at}];")
         chunk, step, more, threads = n["chunk"], n["step"], n["more"], self.threads
         own = [
-            f"{n[f'{name}_of']}[threadIdx.x] = {text};"
+            f"{self._told[name][2]}[threadIdx.x] = {text};"
             for name, text in self._numbers(f"({chunk} + (int)threadIdx.x)").items()
         ]
-        inside = [f"const {kind} {name} = {n[f'{name}_of']}[{n['at']}];" for name, kind in params.items()]
+        inside = [f"const {kind} {name} = {many}[{n['at']}];" for name, (kind, _, many) in self._told.items()]
         if self.tile.bound is not None:
             inside += [f"{more} = {self.tile.bound.text} <= {self.tile.bound.most};", f"if (!{more}) break;"]
         inside += [*self._turns(buffers, firsts), "__syncthreads();"]
