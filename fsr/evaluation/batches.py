@@ -9,12 +9,15 @@ from __future__ import annotations
 import itertools
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from fsr.backends.flags import split_defines
 from fsr.records import Candidate, CompileFailure, Image, Plan
+from fsr.source.items import parse_items
+from fsr.source.tokens import tokenize
 
 BATCH = 32
 TIMEOUT_S = 180.0
@@ -24,6 +27,9 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$", re.MULTILINE)
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _C_LINKAGE = re.compile(r'\bextern\s+"C"')  # under which functions of two namespaces are one
 _ERROR = re.compile(r":(\d+)(?::\d+)?: (?:fatal )?error: ")
+
+_ENTRIES = ("entries of the plan", "__nv_name_map")  # whose lines are no candidate's
+_NAMED_IN_ENTRIES = frozenset(["namespace", "record", "alias", "using", "variable", "function"])
 
 
 class Compiler(Protocol):
@@ -95,18 +101,42 @@ def _joined(candidates: Sequence[Candidate]) -> tuple[str, list[Plan], list[int]
         body = _C_LINKAGE.sub('extern "C++"', _INCLUDE.sub("", candidate.source))
         undone = "".join(f"#undef {name}\n" for name in dict.fromkeys(_DEFINE.findall(body)))
         parts.append(f"namespace c{number} {{\n{body}\n}}\n{undone}\n")
-        launches = tuple(replace(x, entry=f"c{number}::{x.entry}") for x in candidate.plan.launches)
+        names = _file_scope(candidate.source)
+        launches = tuple(replace(x, entry=_within(f"c{number}", x.entry, names)) for x in candidate.plan.launches)
         plans.append(replace(candidate.plan, launches=launches))
     head = "".join(f"{line}\n" for line in includes)
     ends = itertools.accumulate((part.count("\n") for part in parts), initial=head.count("\n"))
     return head + "".join(parts), plans, [end + 1 for end in ends][1:]
 
 
+def _within(namespace: str, entry: str, names: Set[str]) -> str:
+    """An entry of a text that stands in a namespace, its template's arguments too: ``c0::k<c0::Way::fast>``."""
+    head, angle, rest = entry.partition("<")
+    out, end, before = [f"{namespace}::{head}{angle}"], 0, ""
+    for token in tokenize(rest):
+        if token.kind == "name" and token.text in names and before not in ("::", "."):
+            out += [rest[end : token.start], f"{namespace}::"]
+            end = token.start
+        before = token.text
+    return "".join([*out, rest[end:]])
+
+
+@lru_cache(maxsize=64)
+def _file_scope(source: str) -> frozenset[str]:
+    """Names that a text declares in no namespace: an entry may mention those."""
+    found, left = set[str](), list(parse_items(source, strict=False))
+    while left:
+        item = left.pop()
+        left += item.children if item.kind == "linkage" or not item.names else ()
+        found |= set(item.names) if item.kind in _NAMED_IN_ENTRIES else set()
+    return frozenset(found)
+
+
 def _named(failure: CompileFailure, ends: Sequence[int]) -> Mapping[int, str]:
     """Which candidates the errors are in, with the first of each; none where the time ran out."""
     found: dict[int, str] = {}
     for line in failure.log.splitlines() if not failure.timed_out else ():
-        match = _ERROR.search(line)
+        match = None if line.startswith(_ENTRIES) else _ERROR.search(line)
         owner = next((i for i, end in enumerate(ends) if int(match[1]) < end), None) if match else None
         if owner is not None:
             found.setdefault(owner, line)

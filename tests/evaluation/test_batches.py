@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fsr.backends.host.compiler import HostToolchain
@@ -27,3 +29,43 @@ def test_only_what_does_not_compile_is_left_out():
     good, bad = images(HostToolchain(), [Candidate(s, Plan((ENTRY,))) for s in sources]).values()
     assert isinstance(good, tuple)
     assert "undeclared identifier 'z'" in bad.log
+
+
+@pytest.mark.parametrize(
+    ("declared", "entry"),
+    [
+        ("namespace ns { enum class Way { slow, fast };\ntemplate <Way W, int N> KERNEL }", "ns::k<ns::Way::fast, 2>"),
+        ("enum class Way { slow, fast };\ntemplate <Way W, int N> KERNEL", "k<Way::fast, 2>"),
+        ("enum Way { slow, fast };\ntemplate <Way W, int N> KERNEL", "k<fast, 2>"),
+        ("struct Way { static constexpr int fast = 1; };\ntemplate <class W, int N> KERNEL", "k<Way, Way::fast>"),
+        ("constexpr int fast = 3;\ntemplate <int W, int N> KERNEL", "k<fast, fast + 1>"),
+        ("using Way = float;\ntemplate <class W, int N> KERNEL", "k<Way, sizeof(Way) + sizeof(int)>"),
+        ("namespace { template <bool W, int N> KERNEL }\nusing namespace std;", "k<true, 2>"),
+    ],
+)
+def test_what_entries_name_is_found_in_each(declared: str, entry: str):
+    launch = replace(ENTRY, entry=entry)
+    kernel = KERNEL.replace("= N", "= N + VALUE")
+    sources = [declared.replace("KERNEL", kernel).replace("VALUE", str(n)) for n in range(3)]
+    counted = Counting()
+    built = images(counted, [Candidate(source, Plan((launch,))) for source in sources])
+    assert all(isinstance(found, tuple) for found in built.values()), built
+    assert counted.times == 1
+
+
+def test_an_entry_that_is_found_in_no_namespace_is_compiled_alone():
+    entry = replace(ENTRY, entry="k<HIDDEN>")
+    sources = [f"#define DECLARED enum {{ HIDDEN }};\nDECLARED\ntemplate <int N> {KERNEL} // {n}" for n in range(3)]
+    built = images(HostToolchain(), [Candidate(source, Plan((entry,))) for source in sources])
+    assert all(isinstance(found, tuple) for found in built.values()), built
+
+
+class Counting:
+    """The host's compiler, and how often it is asked."""
+
+    def __init__(self) -> None:
+        self.times, self._own = 0, HostToolchain()
+
+    def compile(self, candidate, *, instrumented=False, timeout_s=60.0):
+        self.times += 1
+        return self._own.compile(candidate, instrumented=instrumented, timeout_s=timeout_s)
