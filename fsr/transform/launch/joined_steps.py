@@ -117,14 +117,17 @@ class Steps:
 
     def tile(self, blocks: int) -> Tile | None:
         """What repetitions keep to tiles of so many blocks; None where none does, or that cannot be told."""
-        found = None if self.launch.reshaped else self._tile_of_blocks(blocks)
-        largest = self.target.contract.timed_sizes()[-1]
-        if found is not None and 2 * found.starts(self.launch, largest) <= repeats_of(self.launch, largest):
-            return found
-        spread = self._tile_of_threads(blocks)
-        if found is None or spread is None:
-            return found or spread
-        return min(found, spread, key=lambda tile: tile.starts(self.launch, largest))
+        of_blocks = None if self.launch.reshaped else self._tile_of_blocks(blocks)
+        narrow = of_blocks is not None and max(of_blocks.elements.values()) <= 2 * blocks * self.threads
+        if narrow and self._halves(of_blocks):
+            return of_blocks
+        of_threads = self._tile_of_threads(blocks)
+        return of_threads if of_blocks is None or self._halves(of_threads) else of_blocks
+
+    def _halves(self, tile: Tile | None) -> bool:
+        """Whether half of the launches go, or more, at the last timed sizes."""
+        sizes = self.target.contract.timed_sizes()[-1]
+        return tile is not None and 2 * tile.starts(self.launch, sizes) <= repeats_of(self.launch, sizes)
 
     @cached_property
     def used(self) -> tuple[str, ...]:
