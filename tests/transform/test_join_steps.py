@@ -57,6 +57,20 @@ SORT = kernel(
     repeat="logn * (logn + 1) // 2",
     params="float *x, int n, int j, int up",
 )
+MERGE = kernel(
+    """
+    int i = threadIdx.x + blockDim.x * blockIdx.x, o = i & (2 * p - 1), m = i + q;
+    if (q == p ? (i & p) == 0 : (((o / q) & 1) == 1 && o + q < 2 * p))
+        if (m < n && x[i] > x[m]) {
+            float kept = x[i];
+            x[i] = x[m];
+            x[m] = kept;
+        }
+""",
+    args=f'"x", "2 ** logn", "1 << ({PHASE} - (step - {PHASE} * ({PHASE} + 1) // 2))", "1 << ({PHASE})"',
+    repeat="logn * (logn + 1) // 2",
+    params="float *x, int n, int q, int p",
+)
 BUTTERFLY = kernel(
     """
     int t = blockIdx.x * blockDim.x + threadIdx.x;
@@ -92,7 +106,9 @@ TIMES = kernel(
 )
 
 
-@pytest.mark.parametrize("text", [SORT, BUTTERFLY, POINTS, TIMES], ids=["sort", "butterfly", "points", "numbered"])
+@pytest.mark.parametrize(
+    "text", [SORT, MERGE, BUTTERFLY, POINTS, TIMES], ids=["sort", "merge", "butterfly", "points", "numbered"]
+)
 def test_all_steps_are_done_in_their_order(text: str, subject_from, runner) -> None:
     subject, action = subject_from(text), JoinSteps()
     moves = list(action.moves(subject))
@@ -163,3 +179,13 @@ def test_other_candidates_of_the_same_kernel_are_not_gone_through_anew(subject_f
     changed = replace(candidate, source=candidate.source + "\n__device__ int one() { return 1; }\n")
     assert [m.name for m in JoinSteps().moves(replace(subject, candidate=changed))] == first
     assert len(asked) > count
+
+
+def test_steps_that_leave_most_blocks_alone_are_not_taken_to_keep_to_tiles(subject_from) -> None:
+    """Of a merge in steps of many tiles, those tiles have pairs that begin where parts of all do."""
+    subject, action = subject_from(MERGE), JoinSteps()
+    for move in action.moves(subject):
+        plan, tile = action.apply(subject, move).plan, 64 * int(move.param("blocks"))
+        inside = sum(2 << phase <= tile for phase in range(16))
+        made = concrete_launches(plan, subject.contract, {"logn": 16}, {})
+        assert len(made) == 1 + sum(phase + 1 for phase in range(inside, 16))

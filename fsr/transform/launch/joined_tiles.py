@@ -77,8 +77,9 @@ def between(text: str, value: str, keeping: Sequence[int], beyond: Sequence[int]
 
 
 def sampled(grid: int) -> list[int]:
-    """The first and the last block of some tiles, of each number of blocks that make one."""
-    found = set[int]()
+    """The first and the last block of some tiles, of each number of blocks that make one, and where halves, quarters
+    and so on begin: in between, a step may leave whole tiles alone."""
+    found = {grid >> part for part in range(1, grid.bit_length())}
     for blocks in BLOCKS:
         for tile in _tiles(grid, blocks):
             found |= {tile * blocks, min(tile * blocks + blocks, grid) - 1}
@@ -117,13 +118,9 @@ def elements_of(turns: Sequence[Turn], blocks: int, threads: int) -> tuple[dict[
 
 
 def _keeps(turn: Turn, name: str, blocks: int, elements: int) -> bool:
-    """Whether tiles of so many blocks hold all that these go to."""
-    for tile in _tiles(turn.grid, blocks):
-        for block in {tile * blocks, min(tile * blocks + blocks, turn.grid) - 1}:
-            low, high = turn.reach.get(name, {}).get(block, (tile * elements, tile * elements))
-            if low < tile * elements or high >= (tile + 1) * elements:
-                return False
-    return True
+    """Whether tiles of so many blocks hold all that any of these goes to."""
+    own = turn.reach.get(name, {}).items()
+    return all(low // elements == high // elements == block // blocks for block, (low, high) in own)
 
 
 def spread_elements(turns: Sequence[Turn], spread: Spread, blocks: int, threads: int
