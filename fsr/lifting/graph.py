@@ -16,6 +16,7 @@ from typing import Any
 
 from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
 from fsr.lifting.casts import to_double, to_half, to_single
+from fsr.lifting.decided import Decided
 from fsr.lifting.moments import collected
 from fsr.lifting.places import HUGE, place
 from fsr.lifting.running import added_to, clamped, joined, rescaled
@@ -36,12 +37,14 @@ class Graph:
         self.annul = annul  # whether what a whole nought, which may be a place, is multiplied with is nought
         self.annulled = False  # whether some were met that are not
         self.bfloats: set[int] = set()  # terms that were read as bfloat16, whatever else they are
+        self.infinite: set[str] = set()  # buffers whose elements may be
         self.terms: list[Term] = []
         self._numbers: dict[Term, int] = {}
         self._depths: dict[int, int] = {}
         self._lengths: dict[int, int] = {}
         self._guarded: list[bool] = []  # by number
         self._orders: dict[int, Order] = {}  # of products: how their factors were multiplied when first met
+        self._decided = Decided(self)
 
     def make(self, *term: object) -> int:
         """The number of a term as it is."""
@@ -113,7 +116,7 @@ class Graph:
         if x[0] == "load":
             return self.make("load", x[1], tuple(parts))
         if x[0] == "guard":
-            return self.make("guard", parts[0], x[2], parts[1])
+            return self.guard(parts[0], bool(x[2]), parts[1])
         if x[0] not in LISTS:
             return self.op(x[0], *parts)
         return self.list_of(x[0], parts, self.order(e) if x[0] == "prod" else ())
@@ -362,11 +365,19 @@ class Graph:
         """'gt', 'ge', 'eq', 'ne'; others by swapping."""
         if name in ("lt", "le"):
             name, a, b = {"lt": "gt", "le": "ge"}[name], b, a
-        return self.make(name, a, b)
+        outcome = self._decided.outcome(name, a, b) if self.algebra else None
+        return self.make(name, a, b) if outcome is None else self.const(float(outcome), "bool")
+
+    def guard(self, c: int, holds: bool, value: int) -> int:
+        """What a term is on the side of a branch that a run took; itself where every run takes it."""
+        x = self.terms[c]
+        return value if x[0] == "const" and bool(x[1]) == holds else self.make("guard", c, int(holds), value)
 
     def opposite(self, c: int) -> int:
         """A condition's negation."""
         x = self.terms[c]
+        if x[0] == "const":
+            return self.const(float(not x[1]), "bool")
         swapped = {"gt": "ge", "ge": "gt"}
         if x[0] in swapped:
             return self.make(swapped[x[0]], x[2], x[1])
@@ -379,6 +390,8 @@ class Graph:
         if a == b:
             return a
         x = self.terms[c]
+        if x[0] == "const":
+            return a if x[1] else b
         if x[0] == "not":
             return self.selected(int(x[1]), b, a)
         if x[0] == "ne":

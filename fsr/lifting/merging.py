@@ -34,7 +34,7 @@ class AskedOnce:
             outcome = (condition, bool(x[2]))
             if outcome in decided:
                 return self.of(x[3], decided)
-            return g.make("guard", condition, x[2], self.of(x[3], self._with(decided, *outcome)))
+            return g.guard(condition, bool(x[2]), self.of(x[3], self._with(decided, *outcome)))
         if x[0] == "select":
             condition = self._condition(x[1], decided)
             for side, holds in ((x[2], True), (x[3], False)):

@@ -250,6 +250,7 @@ class Watcher:
         """Makes terms of that run's nodes, each once."""
         key = id(graph), id(run)
         if key not in self._readers:
+            graph.infinite |= {a.name for a in self.contract.buffers() if not a.constraints.finite}
             made = Reader(graph, run.trace, self.image.operations, run.shapes, self._signs(graph, run.sizes))
             made.allowance = self.allowance
             made.told = {name: _number(graph, name, run) for name in run.trace.regions if name.startswith(_TOLD)}
