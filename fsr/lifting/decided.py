@@ -54,7 +54,7 @@ class Decided:
         """Whether a term is greater than another, one of which is nought or a bound."""
         g = self.graph
         if g.is_value(b, 0.0):
-            return g.terms[a][0] != "const" and self.is_positive(a)
+            return self.is_positive(a)
         if g.is_bound(b, -1):
             return self.is_within(a)
         x = g.terms[b]

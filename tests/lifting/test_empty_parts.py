@@ -50,6 +50,10 @@ MERGES = {
       return P{large.m, large.s + (small.m == -INFINITY ? 0.0f : small.s * expf(small.m - large.m))};""",
     "a maximum that is used": """float m = fmaxf(a.m, b.m), used = m == -INFINITY ? 0.0f : m;
       return P{m, a.s * expf(a.m - used) + b.s * expf(b.m - used)};""",
+    "an empty part is left": """if (b.s == 0.0f) return a;
+      if (a.s == 0.0f) return b;
+      float m = fmaxf(a.m, b.m);
+      return P{m, a.s * expf(a.m - m) + b.s * expf(b.m - m)};""",
     "larger than the least": """float m = a.m > b.m ? a.m : b.m;
       return P{m, a.s * (a.m > -INFINITY ? expf(a.m - m) : 0.0f) + b.s * (b.m > -INFINITY ? expf(b.m - m) : 0.0f)};""",
 }
