@@ -101,7 +101,7 @@ class Decided:
             x = g.terms[power] if power is not None else ("",)
             for k in x[1] if x[0] == "sum" else ():
                 y = g.terms[k]
-                if y[0] == "neg" and g.terms[y[1]][0] == "max":
+                if y[0] == "neg" and g.terms[y[1]][0] == "max" and self.is_within(int(y[1])):
                     rest = list(x[1])
                     rest.remove(k)
                     found.setdefault(int(y[1]), set()).add(g.list_of("sum", rest))

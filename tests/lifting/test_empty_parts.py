@@ -125,6 +125,8 @@ def test_a_sum_is_positive_that_has_the_power_of_every_element_of_the_maximum():
     for name, outcome in {"gt": 0.0, "ge": 0.0, "ne": 1.0, "eq": 0.0, "lt": 1.0, "le": 1.0}.items():
         assert g.compared(name, zero, whole) == g.const(outcome, "bool")
     assert g.terms[g.compared("eq", part, zero)][0] == "eq"
+    g.infinite, unsure = {"x"}, Decided(g)
+    assert not unsure.is_positive(whole)  # infinity less infinity is no number
 
 
 def test_a_side_of_a_branch_says_nothing_of_the_other():

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Mapping
 
-from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Op
+from fsr.computation.expression import Affine, Case, Const, Expr, Fold, Load, Number, Op
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate
@@ -24,6 +24,8 @@ def largest_magnitude(e: Expr, contract: Contract, most: Callable[[str], float])
 
 
 def _range(e: Expr, contract: Contract, most: Callable[[str], float]) -> Range:
+    if largest_whole(e) < math.inf:
+        return _whole(e)
     parts = [_range(x, contract, most) for x in _beneath(e)]
     if any(math.isinf(end) for part in parts for end in part):
         return _ANY
@@ -96,3 +98,78 @@ def _given(buffer: str, contract: Contract) -> Range:
 
 def _most(extent: Affine, most: Callable[[str], float]) -> float:
     return max(0.0, extent.constant + sum(k * most(n) for n, k in extent.terms if k > 0))
+
+
+# ---------------------------------------------------------------- whole numbers
+
+_LEAST, _MOST = 2.0**-14, 65504.0  # of a float16 with all its digits
+_DIGITS = {"float16": 11, "bfloat16": 8}  # binary digits of a number, one of which is not written
+_BYTES: Mapping[str, Range] = {"int8": (-128, 127), "uint8": (0, 255), "bool": (0, 1)}
+
+
+def largest_whole(e: Expr) -> float:
+    """The largest absolute value of an expression that is a whole number in any case, whatever the data; infinite for
+    what is none, or where that is not told by its form."""
+    return max(map(abs, _whole(e)))
+
+
+def holds(contract: Contract, e: Expr, dtype: str, result: str) -> bool:
+    """Whether a half of that type holds a factor of products whose sums become a result: exactly, as a small whole
+    number, or rounded no more than the result's type, or the relative tolerance of the contract, allows itself."""
+    digits, stated = _DIGITS[dtype], contract.tolerance
+    if largest_whole(e) <= 2**digits:
+        return True
+    allowed = stated.rtol if stated.rtol is not None else 2.0 ** -_DIGITS.get(result, math.inf)
+    if stated.exact or allowed < 2.0**-digits:
+        return False
+    normal = largest_magnitude(e, contract, lambda _: math.inf) <= _MOST and _least(e, contract) >= _LEAST
+    return dtype != "float16" or normal
+
+
+def _least(e: Expr, contract: Contract) -> float:
+    """The least absolute value that an expression has if it is not nought; nought where nothing is known."""
+    if largest_whole(e) < math.inf:
+        return 1.0
+    match e:
+        case Load(buffer):
+            low, high = _given(buffer, contract)
+            return max(low, -high, 0.0) if low > -math.inf else 0.0
+        case Op("prod", args):
+            return math.prod(_least(x, contract) for x in args)
+        case Op(name, (x,)) if name in _KEPT:
+            return _least(x, contract)
+    return 0.0
+
+
+def _whole(e: Expr) -> Range:
+    match e:
+        case Const(value, _) | Number(Affine((), value), _):
+            return (value, value) if float(value).is_integer() else _ANY
+        case Load(_, _, dtype):
+            return _BYTES.get(dtype, _ANY)
+        case Op("and", (x, Number(Affine((), mask), _) | Const(mask, _))) if mask >= 0:
+            low, high = _whole(x)
+            return (0, min(high, mask)) if low >= 0 else (0, mask)
+        case Op("or", (_, Number(Affine((), bits), _) | Const(bits, _))) if bits < 0:
+            return bits, -1
+        case Op("xor", (x, Number(Affine((), -1), _) | Const(-1, _))):
+            low, high = _whole(x)
+            return -1 - high, -1 - low
+        case Op("ashr" | "lshr", (x, Number(Affine((), count), _) | Const(count, _))):
+            low, high = _whole(x)
+            return (low // 2**count, high // 2**count) if low >= 0 and high < math.inf else _ANY
+        case Case() | Op("select"):
+            parts = [_whole(x) for x in _beneath(e)]
+            return min(low for low, _ in parts), max(high for _, high in parts)
+        case Op("sum" | "prod" | "neg" | "max" | "min" as name, args):
+            parts = [_whole(x) for x in args]
+            return _ANY if any(math.isinf(end) for part in parts for end in part) else _of_operation(name, parts)
+        case Op("float32" | "float64" | "int32" | "int64", (x,)):
+            return _whole(x)
+        case Op("int8", (x,)):
+            low, high = _whole(x)
+            return (low, high) if low >= -128 and high <= 127 else _BYTES["int8"]
+        case Op("zext_int32" | "zext_int64", (x,)):
+            low, high = _whole(x)
+            return (low, high) if low >= 0 else _ANY
+    return _ANY

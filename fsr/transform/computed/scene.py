@@ -39,7 +39,9 @@ from fsr.transform.computed.in_part import in_part
 from fsr.transform.computed.in_turn import in_turn
 from fsr.transform.computed.interleaved import by_components, by_planes, by_records, by_sums
 from fsr.transform.computed.joining import joined
+from fsr.transform.computed.kept_operands import operands_kept
 from fsr.transform.computed.last_lines import by_last_lines
+from fsr.transform.computed.magnitude import holds
 from fsr.transform.computed.parts import Part, cuts_of, name_of, value_of
 from fsr.transform.computed.planes_as_records import planes_as_records
 from fsr.transform.computed.scattering import scattering
@@ -286,7 +288,8 @@ def _cuttings(
     flat = list(unwrapped(computation, partial(always, contract)))
     aside = [told for one in (computation, *flat) for told in set_aside(one)]
     records = [told for one in (*by_components(computation), computation) for told in planes_as_records(one)]
-    last = (*aside, *records, *by_sums(computation))
+    kept = operands_kept(computation, same, partial(holds, contract))
+    last = (*aside, *records, *by_sums(computation), *kept)
     for told in (*ways, *in_turn(computation), *staged(computation), *flat, *last):
         found += _cut(told, target, contract, gpu)
     return tuple(way for n, way in enumerate(found) if way not in found[:n])
