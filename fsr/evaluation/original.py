@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from fsr.backends.protocol import Array, Device, DeviceFault
+from fsr.contract.model import Contract
 from fsr.errors import BaselineError, ContractError, MissingToolError
 from fsr.evaluation.baseline_error import baseline_error, is_large
 from fsr.evaluation.compiling import build as compile_candidate
@@ -25,10 +26,11 @@ from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
 from fsr.evaluation.widened import Widened
-from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
+from fsr.hardware.dtypes import is_float, numpy_dtype
+from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image, Role
 from fsr.source.tokens import tokenize
 from fsr.testgen.compare import TIMES_LESS_ACCURATE, adds, compare
-from fsr.testgen.corners import OVERFLOWING
+from fsr.testgen.corners import LOWEST, OVERFLOWING
 from fsr.testgen.families import FREE
 from fsr.testgen.fitting import elements, halved, room
 from fsr.testgen.oracle import Asking, Expected, Once, WideRun, expect
@@ -344,6 +346,8 @@ class Original:
         undefined."""
         if case.family not in FREE and case.family not in OVERFLOWING:
             return True
+        if case.family != LOWEST and not has_free_integers(self.contract):  # floats may be cast to one, the lowest too
+            return True
         if self._checked is None:
             self._checked = _built_checked(self.spec.baseline)
         if not isinstance(self._checked, Image):  # nothing here can tell: rather refuse a right one than take a wrong
@@ -358,6 +362,12 @@ class Original:
         except (DeviceFault, BaselineError, ContractError):
             return False
         return True
+
+
+def has_free_integers(contract: Contract) -> bool:
+    """Whether callers choose some integer, other than a size or one of a few."""
+    every = [part for a in contract.args if a.role is not Role.OUT for part in a.parts()]
+    return any(not is_float(numpy_dtype(a.dtype)) and a.value is None and not a.constraints.values for a in every)
 
 
 def _compiled(spec: SessionSpec) -> Binaries:
