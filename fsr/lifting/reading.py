@@ -66,6 +66,7 @@ class Reader:
         self._landed: dict[int, int] = {}
         self.rows = trace.columns()
         self.allowance = unlimited()
+        self.fixed = dict[tuple[str, int], int]()  # terms of words of structures that sizes tell, by buffer and word
         self.told = dict[str, int]()  # terms of numbers that have a name in the trace and that sizes tell
 
     def read(self, wanted: Sequence[int]) -> list[int]:
@@ -245,6 +246,8 @@ class Reader:
         if name in self.told:
             return self.told[name]
         shape = self.shapes.get(name, ())
+        if self.fixed and (name, element % shape[-1]) in self.fixed:
+            return self.fixed[name, element % shape[-1]]
         place = np.unravel_index(element, shape) if shape else ()
         return self.signs.element(
             name, self.graph.make("load", name, tuple(self.graph.integer(int(x), "int64") for x in place))

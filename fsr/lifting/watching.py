@@ -254,8 +254,22 @@ class Watcher:
             made = Reader(graph, run.trace, self.image.operations, run.shapes, self._signs(graph, run.sizes))
             made.allowance = self.allowance
             made.told = {name: _number(graph, name, run) for name in run.trace.regions if name.startswith(_TOLD)}
+            made.fixed = self._fixed(graph, run)
             self._readers[key] = graph, run, made
         return self._readers[key][2]
+
+    def _fixed(self, graph: Graph, run: Run) -> dict[tuple[str, int], int]:
+        """Whole numbers that all structures of a buffer have at a word, by the buffer and the word: sizes among constants,
+        which addresses are made of."""
+        return {
+            (a.name, f.offset // 4): _whole(graph, int(evaluate(f.constraints.low, run.sizes)), f.dtype)
+            for a in self.contract.buffers()
+            if a.layout is not None and a.dtype == "uint32"
+            for f in a.layout.fields
+            if f.dtype in ("int32", "uint32")
+            and f.constraints.low is not None
+            and f.constraints.low == f.constraints.high
+        }
 
     def _signs(self, graph: Graph, sizes: Mapping[str, int]) -> Signs:
         """With what the contract says of elements."""
