@@ -20,10 +20,11 @@ import numpy as np
 from fsr.backends.host.device import HostDevice
 from fsr.backends.host.sparse import FarPlan
 from fsr.backends.protocol import Array, DeviceFault
+from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure, Runnable, run_once
-from fsr.hardware.dtypes import is_float
+from fsr.hardware.dtypes import doubled, is_float
 from fsr.records import Candidate, Case, CaseKind, FaultKind, Image, Plan
 from fsr.testgen.compare import Mismatch
 from fsr.testgen.corners import CONSTANT
@@ -153,6 +154,18 @@ def _whole(session: Session, plan: Plan, image: Image, cases: Sequence[Case]) ->
     return passed, None
 
 
+@dataclass(frozen=True, slots=True)
+class _Loose:
+    """A case, and by how much whole numbers may be off in it."""
+
+    case: Case
+    slack: float
+
+
+def _loose(contract: Contract, case: Case) -> _Loose:
+    return _Loose(case, contract.tolerance.atol or 0.0)
+
+
 def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[bool, CaseFailure | None]:
     """(whether the case says anything, the failure)."""
     contract, baseline = session.contract, session.spec.baseline
@@ -168,7 +181,8 @@ def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[b
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
             return False, None
         return True, CaseFailure(case, fault=fault.fault)
-    found = (_worst(case, n, None, wanted[n].reshape(-1), got[n].reshape(-1)) for n in outputs(contract, case))
+    on = _loose(contract, case)
+    found = (_worst(on, n, None, wanted[n].reshape(-1), got[n].reshape(-1)) for n in outputs(contract, case))
     return True, next((f for f in found if f is not None), None)
 
 
@@ -194,7 +208,7 @@ def _on_case(
 
     try:
         with _opened(session, device, candidate.plan, image, case) as subject:
-            return True, _compared(case, subject, original.grid, chosen, wanted, by_data)
+            return True, _compared(_loose(session.contract, case), subject, original.grid, chosen, wanted, by_data)
     except DeviceFault as fault:
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
             return False, None  # its blocks do more than the original's
@@ -258,47 +272,52 @@ def _by_data(original: _Kernel) -> frozenset[str]:
 
 
 def _compared(
-    case: Case, subject: _Kernel, grid: int, chosen: list[int], wanted: Written, by_data: Callable[[], frozenset[str]]
+    on: _Loose,
+    subject: _Kernel,
+    grid: int,
+    chosen: list[int],
+    wanted: Written,
+    by_data: Callable[[], frozenset[str]],
 ) -> CaseFailure | None:
     scaled = {b * subject.grid // grid + n for b in chosen for n in (-1, 0, 1)} if subject.grid != grid else set(chosen)
     got = subject.run([b for b in scaled if 0 <= b < subject.grid])
     for name, (places, values) in wanted.items():
-        found = _differing(case, name, (places, values), got[name])
+        found = _differing(on, name, (places, values), got[name])
         if found is not None:
             return found
         missing = places[~np.isin(places, got[name][0], assume_unique=True)]
         absent = 2 * len(missing) > len(places) or (len(missing) and int(places[-1]) > subject.reach(name))
         if absent and name not in by_data():
             for target in {int(missing[len(missing) // 2]), int(missing[-1])}:
-                found = _searched(case, subject, name, target, (places, values))
+                found = _searched(on, subject, name, target, (places, values))
                 if found is not None:
                     return found
     return None
 
 
-def _differing(case: Case, name: str, wanted: tuple[Array, Array], got: tuple[Array, Array]) -> CaseFailure | None:
+def _differing(on: _Loose, name: str, wanted: tuple[Array, Array], got: tuple[Array, Array]) -> CaseFailure | None:
     """The worst of the elements that both wrote, where it is far off."""
     _, mine, theirs = np.intersect1d(wanted[0], got[0], assume_unique=True, return_indices=True)
     want, have = wanted[1][mine], got[1][theirs]
-    return _worst(case, name, wanted[0][mine], want, have)
+    return _worst(on, name, wanted[0][mine], want, have)
 
 
-def _worst(case: Case, name: str, places: Array | None, want: Array, have: Array) -> CaseFailure | None:
+def _worst(on: _Loose, name: str, places: Array | None, want: Array, have: Array) -> CaseFailure | None:
     """The first value that is grossly wrong; ``places``: where they stand, None for one after another."""
-    wrong, bound = _far_off(want, have)
+    wrong, bound = _far_off(want, have, on.slack)
     if not wrong.any():
         return None
     at = int(np.flatnonzero(wrong)[0])
     a, b = float(want[at]), float(have[at])
     place_ = (at if places is None else int(places[at]),)
     mismatch = Mismatch(name, "value", place_, b, a, abs(a - b), float(bound), int(wrong.sum()), len(want))
-    return CaseFailure(case, mismatch=mismatch)
+    return CaseFailure(on.case, mismatch=mismatch)
 
 
-def _far_off(want: Array, have: Array) -> tuple[Array, float]:
-    """Which values are grossly wrong, and the bound for those of the usual size."""
+def _far_off(want: Array, have: Array, slack: float) -> tuple[Array, float]:
+    """Which values are grossly wrong, and the bound for those of the usual size; ``slack``: of whole numbers."""
     if not is_float(want.dtype) or not len(want):
-        return want != have, 0.0
+        return np.abs(doubled(want) - doubled(have)) > slack if slack else want != have, slack
     share = GROSS[want.dtype.itemsize]
     a, b = want.astype(np.float64), have.astype(np.float64)
     finite = np.isfinite(a)
@@ -334,14 +353,14 @@ def _writing(subject: _Kernel, name: str, low: int, high: int) -> tuple[int, Wri
     return middle, first
 
 
-def _searched(case: Case, subject: _Kernel, name: str, target: int, wanted: tuple[Array, Array]) -> CaseFailure | None:
+def _searched(on: _Loose, subject: _Kernel, name: str, target: int, wanted: tuple[Array, Array]) -> CaseFailure | None:
     """Look for the block that writes an element which none wrote yet: where it stands if blocks go over the data in
     steps, or each writes as many elements; by bisection, as blocks mostly come in the order of what they write; and at
     random. An element beyond all that any of them writes is written by none."""
     in_order = target * subject.grid // subject.extents[name]  # where each block writes as many elements
     for likely in (_in_steps(subject, name, target), in_order):
         if likely is not None and target in (got := subject.run([likely]))[name][0]:
-            return _differing(case, name, wanted, got[name])
+            return _differing(on, name, wanted, got[name])
     low, high = 0, subject.grid - 1
     for _ in range(SEARCHED):
         if low > high:
@@ -353,11 +372,11 @@ def _searched(case: Case, subject: _Kernel, name: str, target: int, wanted: tupl
         elif not len(places) or target < int(places[0]):
             high = middle - 1
         else:
-            return _differing(case, name, wanted, got[name])
-    rng = np.random.default_rng([case.seed % 2**32, 405])
+            return _differing(on, name, wanted, got[name])
+    rng = np.random.default_rng([on.case.seed % 2**32, 405])
     subject.run([int(b) for b in rng.integers(0, subject.grid, RANDOM_BLOCKS)])
     if subject.reach(name) >= target:
         return None  # blocks come in an order of their own
     value = float(wanted[1][np.searchsorted(wanted[0], target)])
     mismatch = Mismatch(name, "unwritten", (target,), math.nan, value, math.inf, 0.0, 1, len(wanted[0]))
-    return CaseFailure(case, mismatch=mismatch)
+    return CaseFailure(on.case, mismatch=mismatch)

@@ -31,6 +31,7 @@ MOST_ENDS = 12
 MOST_EMPTY = 4
 MOST_LISTED = 32
 ALIKE = ("uniform rows", "constant")  # of long lines of floating values
+TWINS = 2  # cases of them, and as many of long lines
 ECHO_ELEMENTS = 1 << 15  # a stretch that comes again some hundred times, changed at another place each time
 PAIRS_ELEMENTS = 1 << 11  # so many that two numbers of a family meet side by side
 ROOM = 33  # a size that cannot be as large is at its upper end in every other case
@@ -45,6 +46,8 @@ def corner_cases(contract: Contract, seed: int, max_elements: int) -> list[Case]
         for number, family in enumerate(families_):
             fitted = fit(contract, {s.name: _size(s, number, rng) for s in contract.sizes}, ordinary)
             sizes = fitted if label else _roomy(contract, fitted)
+            if family in corners.LEVELS:
+                sizes = _free(contract, sizes, rng)
             if family == corners.LAST_NAN:  # behind all that packs of any width take
                 sizes = {s.name: clip(s, sizes[s.name] | 1) for s in contract.sizes}
             if elements(contract, sizes) <= MOST_ELEMENTS:
@@ -77,6 +80,7 @@ def _large(contract: Contract, seed: int, rng: np.random.Generator) -> list[Case
         lead = _lead(contract, whole=whole)
         long = _long_lines(contract, lead, rng) if lead is not None else None
         if long is not None and elements(contract, long) <= MOST_ELEMENTS:
+            structures = (*[corners.TWINS] * TWINS, corners.CLIFF, *structures)
             lines += [new_case(f"{family} lines", long, family, rng, CaseKind.LARGE) for family in structures]
     both = itertools.zip_longest(brim_cases(contract, seed, BRIM_ELEMENTS), lines)
     return [case for pair in both for case in pair if case is not None]
@@ -152,6 +156,7 @@ def _families(contract: Contract) -> Iterator[str]:
         yield CLOSE
     if any(a.role is not Role.SCALAR and a.value is None for a in inputs):
         yield from [MOTLEY] * MOTLEYS
+        yield from [*[corners.TWINS] * TWINS, *corners.LEVELS, *corners.LEVELS]
 
 
 def may_be_nan(argument: Argument) -> bool:
@@ -168,6 +173,17 @@ def _roomy(contract: Contract, sizes: dict[str, int]) -> dict[str, int]:
     for size in sorted(contract.sizes, key=lambda s: -sizes[s.name]):
         if elements(contract, sizes) < PAIRS_ELEMENTS // 2:
             sizes = grown(contract, sizes, size, PAIRS_ELEMENTS)
+    return sizes
+
+
+def _free(contract: Contract, sizes: dict[str, int], rng: np.random.Generator) -> dict[str, int]:
+    """The sizes with those that no element depends on (of windows, of steps) from a half of their maximum on, up to
+    ordinary ones: the longer sums are, the more they lose."""
+    for size in contract.sizes:
+        most = clip(size, ROOM)
+        larger = sizes | {size.name: clip(size, int(rng.integers((most + 1) // 2, most + 1)))}
+        if elements(contract, larger) == elements(contract, sizes):
+            sizes = larger
     return sizes
 
 

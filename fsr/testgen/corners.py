@@ -5,8 +5,9 @@ multiple of 2^8, 2^16 or 2^32 was added to, which are the same again once they a
 scalars, and both zeros, and where a scalar's multiples, or equal parts of what lies between two scalars, begin; scalars
 at 0, at -0.0, at next to nothing, and where half of the indices added to them pass a power of two. *Halves*: what is
 rounded, at and next to the middle between two whole numbers. *Crowds*: NaN of every sign and payload, alone and close
-together. *Structures*: integers that change at every element, never, or after some hundreds. Such arrays are made as a
-whole: no formula of one element says them.
+together. *Structures*: integers that change at every element, never, or after some hundreds. *Twins*: of equals the
+first has to win, or the last, wherever threads, packs and chains of a loop part them. *Levels*: sums that are large
+beside what tells them apart. Such arrays are made as a whole: no formula of one element says them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ CROWDS = (CROWD, CROWD_ZERO, FIRST_NAN, LAST_NAN, ALL_NAN)
 RUNS, LONG, LOWEST, PERIOD, CONSTANT = STRUCTURES = (
     "long runs", "long ordinary", "constant lowest", "period two", "constant high"
 )  # fmt: skip
-FAMILIES = frozenset((*EDGES, HALVES, *CROWDS, *STRUCTURES))
+TWINS = "twins"  # the largest of a line, or the least, at places a power of two apart
+BRINK, BRINK_APART = "brink", "brink apart"  # whole arrays a step or none from an end: all of one, or each of its own
+CLIFF, CLIFF_APART = "cliff", "cliff apart"  # lines at the upper end up to some place, and next to nothing behind it
+TOGETHER = (BRINK, CLIFF)  # where all arrays do the same
+LEVELS = (BRINK, BRINK_APART, CLIFF, CLIFF_APART)
+FAMILIES = frozenset((*EDGES, HALVES, *CROWDS, *STRUCTURES, TWINS, *LEVELS))
 OVERFLOWING = frozenset((*EDGES, LOWEST))  # integers with which an original's own arithmetic may overflow
 PARTS = 8  # of a scalar, or of what lies between two, at whose beginnings values stand
 ABOVE = 48.0  # a tiny number is so many times the smallest normal one
@@ -218,3 +224,41 @@ def structured(shape: tuple[int, ...], dtype: np.dtype[Any], family: str, limits
         heads = np.where(turns == 3, own, np.array([low, letter, high, low], dtype)[turns])
         values = np.repeat(heads, lengths)[:count]
     return np.ascontiguousarray(values.reshape(shape))
+
+
+# ---------------------------------------------------------------- twins and levels
+
+
+def twins(values: Array, rng: np.random.Generator) -> Array:
+    """The values with the largest of each line (the least, in every other line) at one place and every power of two
+    behind it, or before it, and nowhere else."""
+    row = values.shape[-1] if values.ndim else 1
+    lines = values.reshape(-1, row).copy() if values.size else values
+    for number, line in enumerate(lines if row > 1 else ()):
+        top, rest = (line.max(), line.min()) if number % 2 else (line.min(), line.max())
+        line[line == top] = rest
+        back = rng.integers(2) == 1
+        place = int(rng.integers(row)) if number % 3 else int(rng.integers(min(row, 1 << 12)))
+        apart = 1 << np.arange(row.bit_length())
+        places = place - apart if back else place + apart
+        line[[place, *places[(places >= 0) & (places < row)]]] = top
+    made: Array = lines.reshape(values.shape)
+    return made
+
+
+def level(
+    values: Array, family: str, limits: tuple[float, float], rng: np.random.Generator, *, upper: bool, share: float
+) -> Array:
+    """Values at one end of their limits, or a step within; of a cliff, at the upper end or near nought or the lower
+    one, by the part of the line. ``upper``: which end, or which comes first; ``share``: of a line, up to the cliff."""
+    low, high = limits
+    step = 1.0 if values.dtype.kind in "iu" else (high - low) * 2.0**-10
+    noise = rng.integers(0, 2, values.shape) * step
+    if family in (BRINK, BRINK_APART):
+        return np.asarray(np.clip(high - noise if upper else low + noise, low, high)).astype(values.dtype)
+    row = values.shape[-1] if values.ndim else 1
+    bright, span = (np.arange(row) < share * row) == upper, (high - low) / 16.0
+    least = max(low, 0.0)
+    made = np.where(bright, high - rng.random(values.shape) * span, least + rng.integers(0, 4, values.shape) * step)
+    made = np.rint(made) if values.dtype.kind in "iu" else made
+    return np.asarray(np.clip(made, low, high)).astype(values.dtype)

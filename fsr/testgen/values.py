@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -253,6 +253,11 @@ def _stepped(argument: Argument, shape: tuple[int, ...], sizes: Mapping[str, int
     return np.resize(np.array([low] * at + [high] * (row - at), dtype), math.prod(shape))
 
 
+class _End(TypedDict):
+    upper: bool
+    share: float
+
+
 def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:
     """The array of a family of :mod:`fsr.testgen.corners`; None for other families, and for arguments that it does not
     change."""
@@ -271,14 +276,18 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
         if ordinary[0] > ordinary[1]:
             return None  # the formula says what is wrong with that, where there is an element
         if case.family in corners.EDGES:
-            limits = integer_bounds(argument, sizes, next(iter(families.WHOLE))), ordinary
+            both = integer_bounds(argument, sizes, next(iter(families.WHOLE))), ordinary
             told = value_sets.places_of(known, argument.constraints) if value_sets.is_set(argument) else known
-            made = corners.edge_integers(shape, dtype, case.family, list(map(int, told)), limits, rng)
+            made = corners.edge_integers(shape, dtype, case.family, list(map(int, told)), both, rng)
         elif case.family in corners.STRUCTURES:
             leads = math.prod(shape) == _longest(contract, sizes)
             whole = case.family == corners.LOWEST
             within = integer_bounds(argument, sizes, families.ENDS_OF_TYPE) if whole else ordinary
             made = corners.structured(shape, dtype, case.family, within, rng, leads=leads)
+        elif case.family == corners.TWINS:
+            made = corners.twins(rng.integers(*ordinary, shape, dtype, endpoint=True), rng)
+        elif case.family in corners.LEVELS:
+            made = corners.level(np.zeros(shape, dtype), case.family, ordinary, rng, **_end(contract, argument, case))
     elif corners.has_patterns(dtype) and case.family not in corners.STRUCTURES:
         formula = formula_of(argument, shape, sizes, "normal", key_of(case.seed, argument.name))
         if formula is None:
@@ -289,9 +298,24 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
         elif case.family in corners.EDGES:
             floats = [float(s.value) for s in scalars.values() if is_float(numpy_dtype(s.dtype))]
             made = corners.edge_floats(values, floats, list(sizes.values()), (low, high), rng)
+        elif case.family == corners.TWINS:
+            made = corners.twins(values, rng)
+        elif case.family in corners.LEVELS:
+            most = max(abs(float(values.max())), 1.0) if values.size else 1.0
+            limits = max(low, -most), min(high, most)
+            made = corners.level(values, case.family, limits, rng, **_end(contract, argument, case))
         elif not argument.constraints.finite:
             made = corners.crowded(values, case.family, low, high, rng)
     return _in_order(argument, made)
+
+
+def _end(contract: Contract, argument: Argument, case: Case) -> _End:
+    """At which end an array stands, and up to which part of its lines: all at one, or every other one at the other."""
+    together, number = case.family in corners.TOGETHER, [a.name for a in contract.args].index(argument.name)
+    return _End(
+        upper=(case.seed % 2 == 0) == (together or number % 2 == 0),
+        share=generator(case.seed, "cliff" if together else f"cliff {argument.name}").uniform(0.2, 0.8),
+    )
 
 
 def _echo(contract: Contract, argument: Argument, case: Case, scalars: Mapping[str, ScalarValue]) -> Array | None:

@@ -153,6 +153,26 @@ PACKED = """__global__ void k(const unsigned char *x, unsigned int *h, int n) {
 """
 
 
+BYTES = head('n = {min = 1, max = 1073741824, timed = 1024}',
+             'x = {role = "in", shape = ["n"], high = 100}\n'
+             'y = {role = "out", shape = ["n"]}',
+             'grid = "ceil_div(n, 256)"\nblock = 256')  # fmt: skip
+BYTES_COPIED = """__global__ void k(const unsigned char *x, unsigned char *y, int n) {
+    int i = blockIdx.x * 256 + threadIdx.x; if (i < n) y[i] = x[i];
+}
+"""
+
+
+@pytest.mark.parametrize(("limit", "off", "right"), [("atol = 1", 1, True), ("atol = 1", 2, False), ("", 1, False)])
+def test_whole_numbers_may_be_off_by_what_the_contract_says(
+    judging: Judging, limit: str, off: int, right: bool
+) -> None:
+    block = BYTES.removesuffix("// ///\n") + f"// [tolerance]\n// {limit}\n// ///\n"
+    cases, failure = judging(block, BYTES_COPIED, BYTES_COPIED.replace("x[i];", f"x[i] + (i % 7 == 3) * {off};"))
+    assert cases or failure is not None
+    assert (failure is None) == right
+
+
 def test_counters_of_few_bits_are_filled_in_whole(judging: Judging) -> None:
     few = "min(ceil_div(n, 256), 256)"
     cases, failure = judging(COUNTED, COUNT, PACKED, few)

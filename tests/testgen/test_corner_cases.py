@@ -27,9 +27,19 @@ def test_floats_alone_have_no_edges_and_no_structures() -> None:
     x = Argument("x", "float32", Role.IN, ("rows", "n"))
     cases = corner_cases(contract(x), 3, 1 << 14)
     ordinary = [c.family for c in cases if c.kind is not CaseKind.LARGE]
-    assert ordinary == ["normal", corners.HALVES, corners.HALVES, families.CLOSE, families.MOTLEY, families.MOTLEY]
-    assert {c.name.split()[0] for c in cases if c.kind is CaseKind.LARGE} == {"brim", "uniform", "constant"}
+    known = ["normal", corners.HALVES, corners.HALVES, families.CLOSE, families.MOTLEY, families.MOTLEY]
+    assert ordinary == [*known, corners.TWINS, corners.TWINS, *corners.LEVELS, *corners.LEVELS]
+    large = {c.name.split()[0] for c in cases if c.kind is CaseKind.LARGE}
+    assert large == {"brim", "uniform", "constant", corners.TWINS, corners.CLIFF}
     assert max(c.size_map()["n"] for c in cases if c.family == "uniform rows") > 1000
+
+
+def test_sizes_that_no_element_depends_on_are_large_where_sums_lose_what_tells_them_apart() -> None:
+    x = Argument("x", "float32", Role.IN, ("640", "480"))
+    window = Contract("k", (Size("half", 1, 8, (5,)),), (x, Argument("y", "float32", Role.OUT, ("640", "480"))), PLAN)
+    found = [c.size_map()["half"] for c in corner_cases(window, 3, 1 << 14) if c.family in corners.LEVELS]
+    assert len(found) >= 8
+    assert min(found) >= 4
 
 
 def test_sizes_stand_at_their_most_where_all_elements_are_alike_and_where_none_are() -> None:

@@ -159,3 +159,54 @@ def test_long_lines_of_the_lowest_number_of_a_type() -> None:
     lines = built(x("int32", ("rows", "n")), corners.LOWEST).arrays["x"]
     assert (lines == np.iinfo(np.int32).min).all(axis=1).sum() > 30
     assert built(x("int32", ("rows", "n"), low="2", high="9"), corners.LOWEST).arrays["x"].min() == 2
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "float32", "float16"])
+def test_of_twins_equals_stand_a_power_of_two_apart_and_nowhere_else(dtype: str) -> None:
+    rng = np.random.default_rng(4)
+    values = rng.integers(0, 200, (12, 5000)).astype(dtype)
+    made = corners.twins(values, rng)
+    ends, kinds = set(), set()
+    for number, line in enumerate(made):
+        top = line.max() if number % 2 else line.min()
+        at = np.flatnonzero(line == top)
+        apart = at - at[0], at[-1] - at
+        powers = {0, *(1 << np.arange(13))}
+        assert len(at) > 1
+        assert any(set(gaps.tolist()) <= powers for gaps in apart)
+        ends.add(set(apart[0].tolist()) <= powers)
+        kinds.add(bool(top == values[number].max()))
+    assert ends == {True, False}  # the first of equals, and the last
+    assert kinds == {True, False}  # the largest, and the least
+    assert corners.twins(values[:0], rng).shape == (0, 5000)
+    assert corners.twins(values[:, :1], rng).shape == (12, 1)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_levels_stand_at_an_end_or_on_both_sides_of_a_cliff(dtype: str) -> None:
+    rng = np.random.default_rng(5)
+    values = np.zeros((40, 100), dtype)
+    upper = corners.level(values, corners.BRINK, (-50, 1000), rng, upper=True, share=0.5)
+    lower = corners.level(values, corners.BRINK_APART, (-50, 1000), rng, upper=False, share=0.5)
+    assert len(np.unique(upper)) == len(np.unique(lower)) == 2
+    assert upper.max() == 1000
+    assert upper.min() >= 998
+    assert lower.min() == -50
+    assert lower.max() <= -48
+    cliff = corners.level(values, corners.CLIFF, (-50, 1000), rng, upper=True, share=0.3)
+    assert cliff[:, :30].min() > 900
+    assert 0 <= cliff[:, 30:].min() <= cliff[:, 30:].max() <= 4
+    other = corners.level(values, corners.CLIFF, (-50, 1000), rng, upper=False, share=0.3)
+    assert other[:, :30].max() <= 4
+    assert other[:, 30:].min() > 900
+
+
+@pytest.mark.parametrize("family", [corners.TWINS, *corners.LEVELS])
+@pytest.mark.parametrize("dtype", ["int32", "uint8", "uint64", "float32", "float16"])
+def test_limits_hold_for_twins_and_levels(family: str, dtype: str) -> None:
+    for seed in range(4):
+        values = built(x(dtype, low="3", high="rows - 1"), family, seed=seed).arrays["x"]
+        assert values.dtype == numpy_dtype(dtype)
+        assert values.min() >= 3
+        assert values.max() <= 59
+        assert len(np.unique(values)) > 1
