@@ -35,6 +35,7 @@ REFRESH_S = 0.25
 PLAIN_EVERY_S = 10.0
 SURVIVORS = 5  # named in a summary
 SHOWN_KERNELS = 4  # of a plan, the same
+EVIDENCE_ROWS, PLAIN_COLUMNS = 4, 60  # that one line of evidence takes at most, and how wide they are in a pipe
 
 
 class Shown(Protocol):
@@ -241,23 +242,40 @@ def _reached_text(result: Mapping[str, Any]) -> str:
     if not ends:
         return "every stage"
     sizes = ", ".join(f"{name} = {low}" + f" to {high}" * (low != high) for name, (low, high) in ends.items())
+    if result["timed_sizes"]:
+        return f"at {sizes} (timed sizes included)"
+    if result.get("timed_blocks"):
+        return f"at {sizes} (at the timed sizes some blocks: a whole launch takes too long on this device)"
+    return f"at {sizes}"
+
+
+def _untested_lines(result: Mapping[str, Any]) -> list[str]:
+    """What of the timed sizes no test ran at, and why, on a line of its own."""
+    if result["status"] != "passed" or not result.get("sizes") or result["timed_sizes"] or result.get("timed_blocks"):
+        return []
     left = dict(result.get("timed_left") or {})
     every = "; ".join(", ".join(f"{n} = {v}" for n, v in one.items()) for one in left.get("sizes", ()))
-    timed = "timed sizes not among them" if left.get("all", True) else f"not among them of the timed ones {every}"
-    timed += f": {left['why']}; a GPU runs them whole" if left.get("why") else ""
-    if result["timed_sizes"]:
-        timed = "timed sizes included"
-    elif result.get("timed_blocks"):
-        timed = "at the timed sizes some blocks: a whole launch takes too long on this device"
-    return f"at {sizes} ({timed})"
+    which = "the timed sizes" if left.get("all", True) else "of the timed sizes"
+    why = f": {left['why']}; a GPU runs them whole" if left.get("why") else ""
+    return [f"  not tested: {f'{which} {every}'.rstrip()}{why}"]
+
+
+def _shortened(line: str) -> str:
+    """Evidence may be all that a compiler said: cut between words, with a word on where the rest is."""
+    most = EVIDENCE_ROWS * (os.get_terminal_size().columns if sys.stdout.isatty() else PLAIN_COLUMNS)
+    if len(line) <= most:
+        return line
+    kept = line[:most].rpartition(" ")[0].rstrip() or line[:most]
+    return f"{kept} ... (--json has all of it)"
 
 
 def check_summary(result: Mapping[str, Any]) -> str:
     """The end of a check, in a few lines."""
     tests = result["tests"]
     lines = [f"{result['status']}: {tests['passed']} of {tests['cases']} cases, {_reached_text(result)}"]
+    lines += _untested_lines(result)
     if result["status"] != "passed":
-        lines += failure_lines(result["evidence"])
+        lines += [_shortened(line) for line in failure_lines(result["evidence"])]
     elif result["evidence"].get("launch"):
         lines.append("  fails under the kernel's own launch; passes under this one (say it at the top of its file):")
         lines += [f"  {line}" for line in str(result["evidence"]["launch"]).splitlines()]
@@ -268,4 +286,4 @@ def check_summary(result: Mapping[str, Any]) -> str:
             f"  {verdict['kind']}: {ratio_text(verdict['speedup'])} [{low:.2f}, {high:.2f}] ({verdict['basis']})"
         )
     lines += [f"  note: {note}" for note in result.get("notes", ())]
-    return "\n".join(line[: 4 * (os.get_terminal_size().columns if sys.stdout.isatty() else 60)] for line in lines)
+    return "\n".join(lines)

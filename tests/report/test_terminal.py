@@ -146,17 +146,32 @@ def test_the_summary_of_a_check():
     sizes = {"status": "passed", "sizes": {"n": [1, 1000000], "k": [4, 4]}, "timed_sizes": True}
     assert check_summary(failed | sizes) == "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4 (timed sizes included)"
     left = {"sizes": [{"n": 3000000, "k": 4}], "all": True, "why": "no block is judged alone"}
-    assert "(timed sizes not among them: no block is judged alone; a GPU runs them whole)" in check_summary(
-        failed | sizes | {"timed_sizes": False, "timed_left": left}
-    )
-    assert "(not among them of the timed ones n = 3000000, k = 4: no block is" in check_summary(
-        failed | sizes | {"timed_sizes": False, "timed_left": {**left, "all": False}}
-    )
+    untested = check_summary(failed | sizes | {"timed_sizes": False, "timed_left": left}).splitlines()
+    assert untested == [
+        "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4",
+        "  not tested: the timed sizes n = 3000000, k = 4: no block is judged alone; a GPU runs them whole",
+    ]
+    some = check_summary(failed | sizes | {"timed_sizes": False, "timed_left": {**left, "all": False}})
+    assert "  not tested: of the timed sizes n = 3000000, k = 4: no block is judged alone" in some
     assert "at the timed sizes some blocks: a whole launch takes too long" in check_summary(
         failed | sizes | {"timed_sizes": False, "timed_blocks": True}
     )
     assert check_summary(failed | sizes | {"sizes": {}}) == "passed: 7 of 40 cases, every stage"
     assert check_summary(failed | sizes | {"status": "failed"}).startswith("failed: 7 of 40 cases, stage tests")
+
+
+def test_a_check_is_told_whole_and_only_evidence_is_cut_between_words():
+    told = {"status": "passed", "stage": "promotion", "tests": {"cases": 9, "passed": 9}, "evidence": {}}
+    why = "because " + "of all that was looked at nothing was found, " * 20 + "so that it ends here"
+    sizes = {f"size{n}": [1, 1000 + n] for n in range(40)}
+    left = {"sizes": [{name: high for name, (_, high) in sizes.items()}], "all": True, "why": why}
+    text = check_summary(told | {"sizes": sizes, "timed_sizes": False, "timed_left": left, "notes": (why,)})
+    assert "size39 = 1 to 1039\n" in text
+    assert text.count(why) == 2
+    long = {"detail": "word " * 400}
+    line = check_summary(told | {"status": "failed", "evidence": long}).splitlines()[1]
+    assert line.endswith("word ... (--json has all of it)")
+    assert len(line) < 300
 
 
 def test_waiting_is_told_now_and_then_where_nobody_sees_it_move(
