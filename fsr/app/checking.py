@@ -50,7 +50,7 @@ class Judgement:
     one: kind, speedup, ci95, basis. notes: what limits what was found, as cases that there was no time for. sizes:
     where it passed, the least and the largest of each at which it was compared in whole. timed_sizes: whether the timed
     ones are among them; timed_blocks: whether some blocks of these were compared, at least; timed_left: the timed sizes
-    at which none were, and why."""
+    at which none were, and of each why."""
 
     status: str
     entry: str

@@ -3,15 +3,16 @@ only the touched pages exist, each element held against the original's.
 
 What is found there is gross: indices in too few bits, too few blocks, rows dealt out wrongly. So values are compared
 loosely, which no order of summation can fail. Blocks that add to one another's results cannot be looked at alone (where
-either kernel holds atomics, or a plan has several launches or scratch), nor can those of which each goes over a large
-part of the data. There one size just past 2^24 elements is run in whole, where memory and the budget allow it.
+either kernel has atomics in global memory, or a plan several launches or scratch), nor can those of which each goes
+over a large part of the data. There one size just past 2^24 elements is run in whole, where memory and the budget allow
+it.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 
@@ -25,15 +26,15 @@ from fsr.errors import ContractError
 from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure, Runnable, run_once
 from fsr.hardware.dtypes import doubled, is_float
-from fsr.records import Candidate, Case, CaseKind, FaultKind, Image, Plan
+from fsr.records import Candidate, Case, CaseKind, FaultKind, Image, Plan, Sizes
 from fsr.testgen.compare import Mismatch
 from fsr.testgen.corners import CONSTANT
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import elements
 from fsr.testgen.generated import most_elements
-from fsr.testgen.large import FAR_ELEMENTS, far_cases, filled_cases, largest_buffer
+from fsr.testgen.large import FAR_ELEMENTS, far_cases, filled_cases, largest_buffer, why_not_far
 from fsr.testgen.numbers import numbers
-from fsr.testgen.parts import alone
+from fsr.testgen.parts import meeting
 from fsr.testgen.placing import place
 from fsr.testgen.values import build, outputs
 
@@ -78,6 +79,14 @@ class _Kernel:
         return self.last.get(name, -1) + max(self.step.get(name, 0) - 1, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What a look at blocks told: a failure, or why it told nothing; neither where all were right."""
+
+    failure: CaseFailure | None = None
+    why: str = ""
+
+
 def far_failure(
     session: Session, candidate: Candidate, image: Image, budget_s: float
 ) -> tuple[int, CaseFailure | None]:
@@ -86,40 +95,45 @@ def far_failure(
     if not isinstance(device, HostDevice):
         return 0, None
     image = session.quickened(image, candidate).image
-    passed, beyond, silent, started = 0, 0, 0, time.monotonic()
-    cases = far_cases(session.contract, session.spec.seed)
-    apart = alone(baseline) and alone(candidate)
-    session.not_in_blocks = _why_whole(cases, apart=apart)
-    for case in _slow_lines(session) if apart else ():
-        told, failure = _on_case(session, device, candidate, image, case)
-        if failure is not None:
-            return 0, failure
-    for case in cases if apart else ():
-        if silent == SILENT_CASES or time.monotonic() - started > min(FAR_S, FAR_SHARE * budget_s):
-            break
-        told, failure = _on_case(session, device, candidate, image, case)
-        if failure is not None:
-            return passed, failure
-        passed += told
-        silent += not told
-        beyond += told and case.size_map() not in session.contract.timed_sizes()
-        if told:
-            session.in_blocks.add(case.sizes)
+    passed, beyond, silent, started = 0, 0, list[_Looked](), time.monotonic()
+    cases, seconds = far_cases(session.contract, session.spec.seed), min(FAR_S, FAR_SHARE * budget_s)
+    met = meeting(baseline) or meeting(candidate)
+    session.not_in_blocks = dict(_unlooked(session.contract, cases, met))
+    for case in () if met else _slow_lines(session):
+        looked = _on_case(session, device, candidate, image, case)
+        if looked.failure is not None:
+            return 0, looked.failure
+    for case in () if met else cases:
+        if len(silent) == SILENT_CASES:
+            session.not_in_blocks[case.sizes] = f"it was not tried after others, at which {silent[-1].why}"
+            continue
+        if time.monotonic() - started > seconds:
+            session.not_in_blocks[case.sizes] = f"the {seconds:g} s that blocks alone have were over before"
+            continue
+        looked = _on_case(session, device, candidate, image, case)
+        if looked.failure is not None:
+            return passed, looked.failure
+        if looked.why:
+            silent.append(looked)
+            session.not_in_blocks[case.sizes] = looked.why
+            continue
+        passed += 1
+        beyond += case.size_map() not in session.contract.timed_sizes()
+        session.in_blocks.add(case.sizes)
     if beyond or budget_s < WHOLE_BUDGET_S:
         return passed, None
     more, failure = _whole(session, candidate.plan, image, cases)
     return passed + more, failure
 
 
-def _why_whole(cases: Sequence[Case], *, apart: bool) -> str:
-    """Why blocks at the timed sizes say nothing, should they say nothing."""
-    if not apart:
-        return (
-            "atomics, scratch or several launches let blocks add to one another's results, so that none is judged alone"
-        )
-    if not cases:
-        return "no array is large there, or some cannot be made in part, so that no block is judged alone"
-    return "there a block alone takes too long on this device, or touches too much"
+def _unlooked(contract: Contract, cases: Sequence[Case], met: str) -> Iterator[tuple[Sizes, str]]:
+    """The timed sizes at which no block is looked at, and why."""
+    apart = {case.sizes for case in cases}
+    for sizes in contract.timed_sizes():
+        if met:
+            yield tuple(sizes.items()), f"{met}, so that no block is judged alone"
+        elif tuple(sizes.items()) not in apart:
+            yield tuple(sizes.items()), why_not_far(contract, sizes)
 
 
 def _slow_lines(session: Session) -> list[Case]:
@@ -186,17 +200,16 @@ def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[b
     return True, next((f for f in found if f is not None), None)
 
 
-def _on_case(
-    session: Session, device: HostDevice, candidate: Candidate, image: Image, case: Case
-) -> tuple[bool, CaseFailure | None]:
-    """(whether the case says anything, the failure)."""
+def _on_case(session: Session, device: HostDevice, candidate: Candidate, image: Image, case: Case) -> _Looked:
+    chosen: list[int] = []
     try:
         with _opened(session, device, session.spec.baseline.plan, session.original.build.image, case) as original:
-            chosen, wanted = _ran(original, _landmarks(session, candidate, case, original.grid))
+            chosen = _landmarks(session, candidate, case, original.grid)
+            chosen, wanted = _ran(original, chosen)
             if not any(len(places) for places, _ in wanted.values()):
-                return False, None
-    except (DeviceFault, ContractError, MemoryError, OSError):
-        return False, None  # the original cannot, so that nobody must
+                return _Looked(why=f"the {len(chosen)} blocks looked at write nothing")
+    except (DeviceFault, ContractError, MemoryError, OSError) as error:
+        return _Looked(why=_told(error, chosen))  # the original cannot, so that nobody must
 
     @cache
     def by_data() -> frozenset[str]:
@@ -208,24 +221,36 @@ def _on_case(
 
     try:
         with _opened(session, device, candidate.plan, image, case) as subject:
-            return True, _compared(_loose(session.contract, case), subject, original.grid, chosen, wanted, by_data)
+            on = _loose(session.contract, case)
+            return _Looked(_compared(on, subject, original.grid, chosen, wanted, by_data))
     except DeviceFault as fault:
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
-            return False, None  # its blocks do more than the original's
-        return True, CaseFailure(case, fault=fault.fault)
-    except (ContractError, MemoryError, OSError):
-        return False, None
+            return _Looked(why=f"{_told(fault, chosen)} (the candidate's)")  # its blocks do more than the original's
+        return _Looked(CaseFailure(case, fault=fault.fault))
+    except (ContractError, MemoryError, OSError) as error:
+        return _Looked(why=_told(error, chosen))
+
+
+def _told(error: Exception, blocks: Sequence[int]) -> str:
+    """Why some blocks told nothing, in words."""
+    if not isinstance(error, DeviceFault):
+        return str(error).partition("\n")[0] or type(error).__name__
+    if error.fault.kind is FaultKind.HANG:
+        return f"the {len(blocks)} blocks looked at take over {BLOCK_S:g} s on this device"
+    if error.fault.kind is FaultKind.MEMORY:
+        return f"one block touches too much: {error.fault.detail}"
+    return f"blocks that run alone fail: {error.fault.kind}"
 
 
 def _ran(original: _Kernel, blocks: list[int]) -> tuple[list[int], Written]:
     """The original on these blocks, or on a third or a ninth of them, or the last, where all touch too much."""
-    for part in (blocks, blocks[::3], blocks[::9], blocks[-1:]):
+    for part in (blocks, blocks[::3], blocks[::9]):
         try:
             return part, original.run(part)
         except DeviceFault as fault:
             if fault.fault.kind is not FaultKind.MEMORY:
                 raise
-    raise MemoryError("a block touches too much")
+    return blocks[-1:], original.run(blocks[-1:])
 
 
 def _opened(session: Session, device: HostDevice, plan: Plan, image: Image, case: Case) -> _Opened:

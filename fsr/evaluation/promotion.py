@@ -73,7 +73,7 @@ def _tested(session: Session, request: PromoteRequest) -> Outcome:
     candidate, binaries = request.candidate, request.binaries
     session.reached.clear()
     session.in_blocks.clear()
-    session.not_in_blocks = ""
+    session.not_in_blocks.clear()
     held_out = session.held_out_cases()
     inspections: dict[str, Json] = {}
     unrun = ""
@@ -122,7 +122,7 @@ def _reached(session: Session) -> dict[str, Json]:
         "timed_left": {
             "sizes": [dict(one) for one in left],
             "all": left == timed,
-            "why": session.not_in_blocks if left else "",
+            "why": [session.not_in_blocks.get(tuple(one.items()), "") for one in left],
         },
     }
 

@@ -80,7 +80,7 @@ class Session:
         self.held_out_ns: dict[Case, float | None] = {}  # the original's times beside the timed sizes
         self.reached: set[Sizes] = set()  # sizes of cases that a candidate passed in whole
         self.in_blocks: set[Sizes] = set()  # and of those of which some blocks did
-        self.not_in_blocks = ""  # why none did at other sizes
+        self.not_in_blocks: dict[Sizes, str] = {}  # why none did at other sizes
         self._search_cases: list[Case] = []
         self._corners: list[Case] | None = None
         self._large: list[Case] | None = None

@@ -9,7 +9,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -254,10 +254,17 @@ def _untested_lines(result: Mapping[str, Any]) -> list[str]:
     if result["status"] != "passed" or not result.get("sizes") or result["timed_sizes"] or result.get("timed_blocks"):
         return []
     left = dict(result.get("timed_left") or {})
-    every = "; ".join(", ".join(f"{n} = {v}" for n, v in one.items()) for one in left.get("sizes", ()))
-    which = "the timed sizes" if left.get("all", True) else "of the timed sizes"
-    why = f": {left['why']}; a GPU runs them whole" if left.get("why") else ""
-    return [f"  not tested: {f'{which} {every}'.rstrip()}{why}"]
+    by_reason = dict[str, list[str]]()
+    for one, why in zip(left.get("sizes", ()), left.get("why", ()), strict=True):
+        by_reason.setdefault(why, []).append(", ".join(f"{name} = {value}" for name, value in one.items()))
+    if len(by_reason) < 2 and left.get("all", True):
+        return [f"  not tested: the timed sizes{_whys(why, every)}" for why, every in by_reason.items()]
+    return [f"  not tested: of the timed sizes{_whys(why, every)}" for why, every in by_reason.items()]
+
+
+def _whys(why: str, sizes: Sequence[str]) -> str:
+    """Sizes, and why no test ran at them."""
+    return f" {'; '.join(sizes)}".rstrip() + (f": {why}; a GPU runs them whole" if why else "")
 
 
 def _shortened(line: str) -> str:

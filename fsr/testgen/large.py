@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fsr.contract.model import Contract, Size
+from fsr.contract.model import Argument, Contract, Size
 from fsr.hardware.dtypes import is_float, numpy_dtype
 from fsr.records import Case, CaseKind, Role
 from fsr.testgen import families
@@ -16,7 +16,7 @@ from fsr.testgen.cases import HOST_ELEMENTS, new_case, stream
 from fsr.testgen.corners import ZERO
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import clip, elements, fit, named_in
-from fsr.testgen.generated import most_elements
+from fsr.testgen.generated import MOST_ELEMENTS
 from fsr.testgen.scalars import ALL_DRAWN, special_turn
 
 FAR_ELEMENTS = (1 << 24, 1 << 31)  # where an index leaves a float's whole numbers, and an int
@@ -159,8 +159,7 @@ def far_cases(contract: Contract, seed: int) -> list[Case]:
     """Cases beyond what can be run in full: at the timed sizes, at the upper ends of all (integers and scalars at
     theirs too), near them, and past 2^24 and 2^31 elements of the largest buffer. None for contracts whose arrays
     cannot be drawn in parts, and fewer where a function makes some of them."""
-    whole = (a for a in contract.buffers() if a.constraints.whole or a.layout is not None)
-    if any(named_in(a.shape) for a in whole) or not contract.sizes:
+    if made_whole(contract) is not None or not contract.sizes:
         return []
     rng = stream("far", contract, seed)
     least = {s.name: clip(s, 1 + int(rng.integers(1000, 1100))) for s in contract.sizes}
@@ -173,8 +172,50 @@ def far_cases(contract: Contract, seed: int) -> list[Case]:
         chosen.append(_shrunk_to(contract, ends, goal))
     least_of = [BEYOND_ORDINARY if s in timed else BEYOND_WHOLE for s in chosen]
     kept = [s for i, s in enumerate(chosen) if s not in chosen[:i] and largest_buffer(contract, s) > least_of[i]]
-    kept = [s for s in kept if (count := elements(contract, s)) <= most_elements(contract, count)]
+    kept = [s for s in kept if elements(contract, s) <= _most_made(contract, s)]
     return [new_case(f"far {i}", s, "limits" if s == most else "normal", rng) for i, s in enumerate(kept)]
+
+
+def made_whole(contract: Contract) -> Argument | None:
+    """The first of the arrays that grow with sizes and cannot be made in part."""
+    whole = (a for a in contract.buffers() if a.constraints.whole or a.layout is not None)
+    return next((a for a in whole if named_in(a.shape)), None)
+
+
+def _most_made(contract: Contract, sizes: Mapping[str, int]) -> int:
+    """Elements of all arrays that a case may have: few where a function makes some. Structures that grow with no size,
+    as constants, are few themselves, and arrays beside them have formulas."""
+    return MOST_ELEMENTS if contract.inputs is not None else elements(contract, sizes)
+
+
+def why_not_far(contract: Contract, sizes: Mapping[str, int]) -> str:
+    """Why :func:`far_cases` has none at these timed sizes, and what would give one; '' where it has one."""
+    if not contract.sizes:
+        return "the contract names no sizes, so that they are run whole or not at all"
+    if (whole := made_whole(contract)) is not None:
+        return f"{whole.name} is made whole, not block by block, since {_whole_by(whole)}"
+    if largest_buffer(contract, sizes) <= BEYOND_ORDINARY:
+        largest = max(contract.buffers(), key=lambda a: math.prod(contract.shape(a, sizes)))
+        return (
+            f"blocks are looked at where an array has more than {BEYOND_ORDINARY:,} elements, and the largest there, "
+            f"{largest.name}, has {largest_buffer(contract, sizes):,}: larger timed sizes would be looked at"
+        )
+    if (count := elements(contract, sizes)) > (made := _most_made(contract, sizes)):
+        return (
+            f"the arrays have {count:,} elements there, and a function of inputs is asked for no more than {made:,}: "
+            "choose smaller timed sizes"
+        )
+    return ""
+
+
+def _whole_by(argument: Argument) -> str:
+    """What keeps an array from being made in part, and what to say in place of it."""
+    said = argument.constraints
+    if argument.layout is not None:
+        return "its elements are structures"
+    if said.by_element:
+        return "its limits are lists: one low and one high for all elements let blocks be looked at"
+    return f"it is {'unique' if said.unique else 'sorted'}: no place alone tells a value"
 
 
 def largest_buffer(contract: Contract, sizes: Mapping[str, int]) -> int:

@@ -278,3 +278,95 @@ def test_long_lines_that_the_original_takes_too_long_for_are_run_in_parts(tmp_pa
             assert (far_failure(session, candidate, built.run, 50.0)[1] is None) == right
     finally:
         session.close()
+
+
+WAYS = """__global__ void k(const float *x, const int *at, float *y, int n) {
+    int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = x[at[i]];
+}
+"""
+MANY = "n = {min = 1, max = 300000, timed = [20000, 200000]}"
+LAUNCH = 'grid = "ceil_div(n, 64)"\nblock = 64'
+TAKEN = 'x = {shape = ["n"]}\nat = {shape = ["n"], low = 0, high = "n - 1"%s}\ny = {role = "out", shape = ["n"]}'
+
+
+def unlooked(folder: Path, text: str, budget_s: float = 300.0) -> dict[int, str]:
+    """Why no block was looked at, by the first of the timed sizes."""
+    (folder / "k.cu").write_text(text)
+    contract = load_contract(folder / "k.cu")
+    original = text.partition("// ///\n")[2]
+    session = Session(SessionSpec(contract, Candidate(original, contract.plan), "host", "sm_90", seed=3))
+    try:
+        built = build(session.spec, session.spec.baseline)
+        assert isinstance(built, Binaries), built
+        assert far_failure(session, session.spec.baseline, built.run, budget_s)[1] is None
+        timed = [tuple(sizes.items()) for sizes in contract.timed_sizes()]
+        looked = {sizes for sizes in timed if sizes in session.in_blocks}
+        assert not looked & {*session.not_in_blocks}
+        return {sizes[0][1]: session.not_in_blocks.get(sizes, "") for sizes in timed}
+    finally:
+        session.close()
+
+
+def test_the_one_reason_why_no_block_is_looked_at_is_told(tmp_path: Path) -> None:
+    found = unlooked(tmp_path, head(MANY, TAKEN % "", LAUNCH) + WAYS)
+    assert "more than 65,536 elements, and the largest there, x, has 20,000" in found[20000]
+    assert found[200000] == ""
+    found = unlooked(tmp_path, head(MANY, TAKEN % ", unique = true", LAUNCH) + WAYS)
+    assert {*found.values()} == {
+        "at is made whole, not block by block, since it is unique: no place alone tells a value"
+    }
+    listed = TAKEN.replace('x = {shape = ["n"]}', 'x = {shape = ["n", 1], low = [0], high = [1]}') % ""
+    assert "x is made whole, not block by block, since its limits are lists" in str(
+        unlooked(tmp_path, head(MANY, listed, LAUNCH) + WAYS)
+    )
+    summed = WAYS.replace("y[i] = x[at[i]];", "atomicAdd(&y[at[i]], x[i]);")
+    added = (TAKEN % "").replace('role = "out"', 'role = "inout"')
+    found = unlooked(tmp_path, head(MANY, added, LAUNCH) + summed)
+    assert found[200000] == "atomicAdd on y may change what other blocks write, so that no block is judged alone"
+
+
+def test_a_number_is_told_where_blocks_take_too_long_or_touch_too_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = WAYS.replace("y[i] = x[at[i]];", "{ float s = 0; for (int j = 0; j < n; j++) s += x[j]; y[i] = s; }")
+    text = head(MANY, TAKEN % "", LAUNCH) + every
+    monkeypatch.setattr("fsr.evaluation.far.WHOLE_BUDGET_S", 1000.0)
+    with monkeypatch.context() as patched:
+        patched.setattr("fsr.backends.host.sparse.TOUCHED_BYTES", 1 << 18)
+        assert "one block touches too much: over 0 MiB" in unlooked(tmp_path, text)[200000]
+    with monkeypatch.context() as patched:
+        patched.setattr("fsr.evaluation.far.BLOCK_S", 0.001)
+        assert "blocks looked at take over 0.001 s" in unlooked(tmp_path, text)[200000]
+    with monkeypatch.context() as patched:
+        patched.setattr("fsr.evaluation.far.FAR_S", -1.0)
+        assert "that blocks alone have were over before" in unlooked(tmp_path, text)[200000]
+
+
+SHARED = """__global__ void k(const unsigned char *x, int *h, int n) {
+    __shared__ int s[8]; int *bins = s; if (threadIdx.x < 8) s[threadIdx.x] = 0; __syncthreads();
+    int i = blockIdx.x * 256 + threadIdx.x; if (i < n) atomicAdd(&bins[x[i]], 1);
+    __syncthreads(); if (threadIdx.x < 8) h[blockIdx.x * 8 + threadIdx.x] = s[threadIdx.x];
+}
+"""
+BY_BLOCK = COUNTED.replace(
+    'role = "inout", shape = [8], low = 0, high = 9', 'role = "out", shape = ["ceil_div(n, 256)", 8]'
+)
+
+
+def test_blocks_with_atomics_in_their_shared_memory_alone_are_looked_at(judging: Judging) -> None:
+    cases, failure = judging(BY_BLOCK, SHARED, SHARED.replace("int *bins = s; ", "").replace("bins[", "s["))
+    assert (cases > 1, failure) == (True, None)
+    wrong = SHARED.replace(
+        "int i = blockIdx.x * 256 + threadIdx.x;", "int i = (blockIdx.x & 65535) * 256 + threadIdx.x;"
+    )
+    assert judging(BY_BLOCK, SHARED, wrong)[1] is not None
+
+
+def test_arrays_beside_a_structure_of_constants_are_looked_at_however_large(tmp_path: Path) -> None:
+    """Its size is its own: only what grows with sizes is limited."""
+    text = """struct P { int n; float f; };
+__constant__ P p;
+__global__ void k(const float *x, float *y) { int i = blockIdx.x * 64 + threadIdx.x; if (i < p.n) y[i] = x[i] * p.f; }
+"""
+    args = 'x = {shape = ["n"]}\ny = {role = "out", shape = ["n"]}\n"p.n" = {value = "n"}\n"p.f" = {low = 1, high = 2}'
+    assert unlooked(tmp_path, head("n = {max = 40000000, timed = 30000000}", args, LAUNCH) + text) == {30000000: ""}

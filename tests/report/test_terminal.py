@@ -145,7 +145,7 @@ def test_the_summary_of_a_check():
     assert "  note: 3 of 36 test cases" in check_summary(failed | {"notes": ("3 of 36 test cases: one takes 1.5 s",)})
     sizes = {"status": "passed", "sizes": {"n": [1, 1000000], "k": [4, 4]}, "timed_sizes": True}
     assert check_summary(failed | sizes) == "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4 (timed sizes included)"
-    left = {"sizes": [{"n": 3000000, "k": 4}], "all": True, "why": "no block is judged alone"}
+    left = {"sizes": [{"n": 3000000, "k": 4}], "all": True, "why": ["no block is judged alone"]}
     untested = check_summary(failed | sizes | {"timed_sizes": False, "timed_left": left}).splitlines()
     assert untested == [
         "passed: 7 of 40 cases, at n = 1 to 1000000, k = 4",
@@ -153,6 +153,12 @@ def test_the_summary_of_a_check():
     ]
     some = check_summary(failed | sizes | {"timed_sizes": False, "timed_left": {**left, "all": False}})
     assert "  not tested: of the timed sizes n = 3000000, k = 4: no block is judged alone" in some
+    several = {"sizes": [{"n": 1}, {"n": 2}, {"n": 3}], "all": True, "why": ["slow", "large", "slow"]}
+    text = check_summary(failed | sizes | {"timed_sizes": False, "timed_left": several})
+    assert text.splitlines()[1:] == [
+        "  not tested: of the timed sizes n = 1; n = 3: slow; a GPU runs them whole",
+        "  not tested: of the timed sizes n = 2: large; a GPU runs them whole",
+    ]
     assert "at the timed sizes some blocks: a whole launch takes too long" in check_summary(
         failed | sizes | {"timed_sizes": False, "timed_blocks": True}
     )
@@ -164,7 +170,7 @@ def test_a_check_is_told_whole_and_only_evidence_is_cut_between_words():
     told = {"status": "passed", "stage": "promotion", "tests": {"cases": 9, "passed": 9}, "evidence": {}}
     why = "because " + "of all that was looked at nothing was found, " * 20 + "so that it ends here"
     sizes = {f"size{n}": [1, 1000 + n] for n in range(40)}
-    left = {"sizes": [{name: high for name, (_, high) in sizes.items()}], "all": True, "why": why}
+    left = {"sizes": [{name: high for name, (_, high) in sizes.items()}], "all": True, "why": [why]}
     text = check_summary(told | {"sizes": sizes, "timed_sizes": False, "timed_left": left, "notes": (why,)})
     assert "size39 = 1 to 1039\n" in text
     assert text.count(why) == 2
