@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fsr.backends.own_types import KNOWN
 from fsr.backends.protocol import Array, Device, DeviceFault
 from fsr.contract.model import Contract
 from fsr.errors import BaselineError, ContractError, MissingToolError
@@ -386,7 +387,19 @@ def _compiled(spec: SessionSpec) -> Binaries:
     raise BaselineError(
         f"the kernel does not compile for {spec.device}:\n{first_error(detail)}",
         where=f"line {line}" if line else "",
-        fix="correct the kernel, or name what it needs in the contract",
+        fix=_give_way(detail) or "correct the kernel, or name what it needs in the contract",
+    )
+
+
+def _give_way(log: str) -> str:
+    """What to do about a type that every compilation has under the name of one of the file's; '' for other errors."""
+    error = first_error(log)
+    name = next((word for word in re.findall(r"\w+", error) if word in KNOWN), "")
+    if not name or not _REDECLARED.search(error):
+        return ""
+    return (
+        f"leave out the declaration of {name}, which every file has (as nvcc gives it from <cstdint>), or let it stand "
+        "at file scope and under no #if, where it may be another type"
     )
 
 
@@ -406,6 +419,9 @@ _UNDECLARED = re.compile(
     r"[^\n]*?(?:identifier|unknown type name) ['\"](?P<word>\w+)['\"]",
     re.MULTILINE,
 )
+
+
+_REDECLARED = re.compile(r"redeclaration of type name|typedef redefinition|conflicting declaration")
 
 
 def first_error(log: str) -> str:

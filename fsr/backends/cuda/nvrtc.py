@@ -19,6 +19,7 @@ from typing import Any
 from fsr.backends.cuda.ptxas import parse_resources
 from fsr.backends.flags import refused_flags, split_defines
 from fsr.backends.includes import PRELUDE_NAME, builtin_headers, cuda_include_dirs, uses_libcuxx, uses_pipeline
+from fsr.backends.own_types import own_types, renamed
 from fsr.errors import MissingToolError
 from fsr.records import Candidate, CompileFailure, Image
 from fsr.sandbox.child import Child, ChildDied, ChildTimedOut
@@ -52,7 +53,8 @@ def with_defines(candidate: Candidate) -> str:
     """The candidate with its macros before it, its lines numbered as they are: what stands before the candidate, the
     prelude among it, must not be read under them."""
     _, defines = split_defines(candidate.plan.flags)
-    return "".join(f"{line}\n" for line in defines) + f'#line 1 "{FILE}"\n{candidate.source}'
+    source = renamed(candidate.source, own_types(candidate.source))
+    return "".join(f"{line}\n" for line in defines) + f'#line 1 "{FILE}"\n{source}'
 
 
 def built_for(candidate: Candidate, arch: str) -> str:
@@ -167,8 +169,9 @@ class NvrtcToolchain:
         if failure := refusal(candidate):
             return failure
         started = time.perf_counter()
+        own = {renamed(e, own_types(candidate.source)): e for e in candidate.plan.entries}
         request = {
-            "op": "compile", "source": _as_nvcc(candidate), "file": FILE, "entries": list(candidate.plan.entries),
+            "op": "compile", "source": _as_nvcc(candidate), "file": FILE, "entries": list(own),
             "headers": builtin_headers(), "options": self._options(candidate, instrumented),
         }  # fmt: skip
         try:
@@ -182,6 +185,8 @@ class NvrtcToolchain:
             return CompileFailure(f"compiling took over {timeout_s:g} s", timed_out=True)
         except ChildDied as death:
             return CompileFailure(f"the compiler died ({_cause(death.code)}; {_MEMORY})")
+        if "symbols" in answer:
+            answer["symbols"] = {own[entry]: symbol for entry, symbol in answer["symbols"].items()}
         return self._image(candidate, answer, instrumented, time.perf_counter() - started)
 
     def _options(self, candidate: Candidate, instrumented: bool) -> list[str]:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 from fsr.backends.host.ptx import rewrite_ptx
+from fsr.backends.own_types import own_types, renamed
 
 SOURCE_NAME = "candidate.cu"
 
@@ -106,6 +107,8 @@ def _in_its_place(declaration: str) -> str | None:
 def unit_text(source: str, entries: Sequence[str], definitions: Sequence[str] = ()) -> str:
     """What is compiled: macro definitions, the candidate under its own name and line numbers, and a descriptor
     ``fsr_entry_<i>`` for each entry expression."""
+    own = own_types(source)
+    source = renamed(source, own)
     text, headers = rewrite_ptx(source, blank_comments(source))
     needed = dict.fromkeys([*headers, *(["fsr/ptx_memory.h"] if "__cvta_generic_to_shared" in source else [])])
     lines = [
@@ -115,5 +118,5 @@ def unit_text(source: str, entries: Sequence[str], definitions: Sequence[str] = 
         rewrite_dynamic_shared(rewrite_constructed_shared(text)),
     ]
     lines.append('#line 1 "entries of the plan"')
-    lines += [f"FSR_ENTRY({index}, {entry})" for index, entry in enumerate(entries)]
+    lines += [f"FSR_ENTRY({index}, {renamed(entry, own)})" for index, entry in enumerate(entries)]
     return "\n".join(lines) + "\n"
