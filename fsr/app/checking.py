@@ -15,8 +15,10 @@ from fsr.contract.stored import stored_plan
 from fsr.errors import SourceError
 from fsr.evaluation.faults import OriginalFails, outcome_of_fault
 from fsr.evaluation.spec import Binaries, CompileRequest, EvaluateRequest, PromoteRequest, PromotionPart, SessionSpec
+from fsr.evaluation.telling import told_in
 from fsr.identity import to_json
 from fsr.records import Candidate, DeviceInfo, Json, Outcome, Plan, Status
+from fsr.report.words import duration_text
 from fsr.runs.awaiting import completed
 from fsr.runs.baseline import qualify, with_users_place
 from fsr.runs.engine import COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S
@@ -36,6 +38,7 @@ from fsr.testgen.meant import meant_plans
 from fsr.workers.protocol import Pool, Task, WorkerFault, Workers
 
 PROMOTION = "promotion"
+LONG_S = 20.0  # that testing the original takes, before it is told at which sizes
 FEW = 30  # tests; a kernel that is not slow has a hundred and more
 _SAY_HOW = (
     "name the file that fsr wrote, with its .json beside it, or say the launch in lines at the top of the file: "
@@ -116,6 +119,7 @@ def _contracted_plan(path: Path, file: KernelFile, kernel: Kernel) -> Plan | Non
 
 
 Tell = Callable[[str], None]  # what is done just now
+Tick = Callable[[], None]
 
 
 def _silent(words: str) -> None:
@@ -173,7 +177,7 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
     with open_fleet(options, 1, single=True, modules=kernel.modules) as fleet:
         spec, workers = replace(fleet.spec(kernel, options), untrusted=asked.untrusted), fleet.workers
         kernel, spec, report = as_it_stands_or_was_meant(
-            kernel, spec, lambda kernel, spec: qualify(workers, spec, kernel, lambda: None)
+            kernel, spec, lambda kernel, spec: qualify(workers, spec, kernel, _telling(spec, name, asked.tell))
         )
         candidate = candidate or kernel.baseline
         least = Status.CORRECT if asked.timed else Status.SLOW
@@ -214,6 +218,23 @@ def judge_candidate(kernel: Kernel, candidate: Candidate | None, options: Refine
         timed_left=left if right else {},  # type: ignore[arg-type]  # an object
     )
     return Judged(judgement, spec, report.device)
+
+
+def _telling(spec: SessionSpec, name: str, tell: Tell) -> Tick:
+    """What is called while the original is tested: tells where its time goes once that is long."""
+    started, said, timed = time.monotonic(), [""], spec.contract.timed_sizes()
+
+    def tick() -> None:
+        if not spec.told or time.monotonic() - started < LONG_S or (told := told_in(spec.told)) is None:
+            return
+        sizes, seconds = told
+        words = f"{', '.join(f'{size} = {value}' for size, value in sizes)} took {duration_text(seconds)} so far"
+        if words != said[-1]:
+            said[:] = [words]
+            which = "timed size" if dict(sizes) in timed else "max"
+            tell(f"{name}: testing the original, of which {words} (a smaller {which} is quicker)")
+
+    return tick
 
 
 def _few(cases: int) -> tuple[str, ...]:

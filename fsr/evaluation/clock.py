@@ -49,7 +49,8 @@ def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: f
     readings = []
     for case, data in session.timed():
         if session.spec.predicted:
-            readings.append(predicted(session, binaries, plan, case, data))
+            with session.original.telling.at(case.sizes):
+                readings.append(predicted(session, binaries, plan, case, data))
         else:
             readings.append(measured(session, binaries, plan, case, data, incumbent_ns if one else None))
     features = static_features(session, plan, binaries.resources).merged(readings[0].features)

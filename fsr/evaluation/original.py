@@ -25,6 +25,7 @@ from fsr.evaluation.judging_pace import growth
 from fsr.evaluation.lighter import Lighter
 from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
+from fsr.evaluation.telling import Telling
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
 from fsr.evaluation.widened import Widened
 from fsr.hardware.dtypes import is_float, numpy_dtype
@@ -78,11 +79,16 @@ class Original:
         self._answerable: dict[Case, Case] = {}
         self.whole: frozenset[Case] = frozenset()  # cases that are run as they were drawn, whatever they take
         self.build = Quickened(spec, spec.baseline, self.binaries.run)
+        self.telling = Telling(spec.told)
 
     # ------------------------------------------------------------ answers
 
     def expected(self, case: Case) -> Expected:
         """Its answer to a case; computed once. Raises BaselineError when it fails the case."""
+        with self.telling.at(case.sizes):
+            return self._answered(case)
+
+    def _answered(self, case: Case) -> Expected:
         if case not in self._expected:
             started = time.monotonic()
             if not self._data_s:
@@ -235,7 +241,8 @@ class Original:
         blocks = self.part(case).blocks if case.parts else ()
         started = time.monotonic()
         try:
-            return run_once(self._runnable(blocks), case, data, 0, limit_s)
+            with self.telling.at(case.sizes):
+                return run_once(self._runnable(blocks), case, data, 0, limit_s)
         finally:
             self.stopwatch.note(case, started)
 

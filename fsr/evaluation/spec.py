@@ -28,6 +28,7 @@ class SessionSpec:
     refuses them where the kernel cannot contain them, unless a caller answers for them by leaving this False.
     budget_s: seconds that the whole run may take, verdict included; the sizes of tests are chosen to fit it.
     leased: the run itself keeps other processes away from the GPU, so that a session need not.
+    told: the file in which a worker says at which sizes its time goes, "" for nowhere (evaluation.telling).
     """
 
     contract: Contract
@@ -40,6 +41,7 @@ class SessionSpec:
     untrusted: bool = False
     budget_s: float = 300.0
     leased: bool = False
+    told: str = ""
 
     @property
     def backend(self) -> Backend:

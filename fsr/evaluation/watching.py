@@ -86,7 +86,8 @@ def watch(
         enough = whole >= len(ORDERS) or spent_s >= WHOLE_S
         dear = enough and pace.seconds(case) >= DEAR_S  # small as it is, and much to do
         started = time.monotonic()
-        failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
+        with session.original.telling.at(case.sizes):
+            failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
         if failure is not None:
             return failure, said
         if not dear:

@@ -29,6 +29,7 @@ SEAT_TIMEOUT_S = 60.0  # a Ray actor starts its interpreter first
 HOST_WORKER_BYTES = 4 << 30
 MOST_HOST_WORKERS = 8
 TICK_S = 0.2
+TOLD = "told.json"  # in the shared folder: where workers say at which sizes their time goes
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class Fleet:
             inputs = replace(inputs, folder="." if self.remote else inputs.folder, kept=self.kept)
         return SessionSpec(
             replace(kernel.contract, inputs=inputs), kernel.baseline, self.device, self.target, options.seed, folder,
-            budget_s=options.budget_s, leased=bool(self.leased),
+            budget_s=options.budget_s, leased=bool(self.leased), told=str(Path(self.kept, TOLD)) if self.kept else "",
         )  # fmt: skip
 
 
