@@ -63,7 +63,7 @@ class _Reading:
             declares = (before.kind == "name" and before.text not in _BEFORE_A_VALUE) or before.text in (">", "*", "&")
             self.shadowed = self.shadowed or (declares and after in ("=", ";", ",", "[", "{", "(", ":", ")"))
             self.written = self.written or (after == "=" and self._text(at + 2) != "=")
-            address = before.text == "&" and not self._is_value(at - 2)
+            address = self._is_address(at - 1)
             self.written = self.written or address
             return
         path, end = self._path(at)
@@ -74,10 +74,10 @@ class _Reading:
                 self.written = True
             last = self._chain_end(at)
             decays = f"{path}[0]" in self.paths and self._text(end + 1) != "["  # its address may go anywhere
-            address = before.text == "&" and not self._is_value(at - 2)
+            address = self._is_address(at - 1)
             self.written = self.written or decays or address or self._is_written(at, last)
             return
-        if before.text == "&" and not self._is_value(at - 2):
+        if self._is_address(at - 1):
             self.whole = self.written = True  # its neighbours can be reached from its address
             return
         self.written = self.written or self._is_written(at, end)
@@ -127,6 +127,11 @@ class _Reading:
 
     def _joined(self, at: int) -> bool:
         return self.tokens[at].end == self.tokens[at + 1].start
+
+    def _is_address(self, at: int) -> bool:
+        """Whether a token is a ``&`` that takes an address, and no operator: ``a & g.x``, ``a && g.x``."""
+        both = self._text(at - 1) == "&" and self._joined(at - 1) and self._is_value(at - 2)
+        return self._text(at) == "&" and not self._is_value(at - 1) and not both
 
     def _is_value(self, at: int) -> bool:
         """Whether a token ends a value, so that a ``&`` behind it is an operator."""

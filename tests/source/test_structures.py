@@ -36,6 +36,20 @@ def body(text: str) -> str:
 # ---------------------------------------------------------------- reading
 
 
+@pytest.mark.parametrize(
+    "test", ["n && p.width", "n > 2 &&p.width < 3", "(n) && p.width && n", "n & p.width", "f(n)&&p.width"]
+)
+def test_an_operator_before_a_member_takes_no_address(test: str) -> None:
+    found = flat(MATRIX + f"__global__ void k(Matrix p, float *y, int n) {{ if ({test}) *y = 1; }}")
+    assert found.names == ("p_width", "y", "n")
+
+
+@pytest.mark.parametrize("used", ["f(&p.width)", "n && f(&p.width)", "n && &p.width", "n &&&p.width", "n & *&p.width"])
+def test_where_an_address_is_taken_all_members_are_needed(used: str) -> None:
+    found = flat(MATRIX + f"__global__ void k(Matrix p, float *y, int n) {{ if ({used}) *y = 1; }}")
+    assert found.names == ("p_width", "p_height", "p_elements", "y", "n")
+
+
 def test_members_that_are_used_become_parameters() -> None:
     found = flat(MATRIX + "__global__ void k(Matrix p, int n) { if (n < p.width) p.elements[n] = 1; }")
     assert found.names == ("p_width", "p_elements", "n")
