@@ -18,6 +18,7 @@ from fsr.source.walk import names_assigned, names_in, nodes, opaque_names, walk_
 
 _IN_MACRO = re.compile(r"^[ \t]*#(?:\\\n|[^\n])*\batomic", re.MULTILINE)
 _STARTS = "atomic"
+_QUALIFIERS = re.compile(r"\b(?:const|__restrict__|__restrict|restrict)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ class _Memory:
         if len(own) != 1 or own[0].init is None or own[0].dims or name in self._unsteady:
             return False
         casts = (e for e in walk_expr(own[0].init) if isinstance(e, Cast) and "*" in e.type)
-        return own[0].type.endswith("*") and all(_base(e.operand) in group for e in casts)
+        return _QUALIFIERS.sub("", own[0].type).rstrip().endswith("*") and all(_base(e.operand) in group for e in casts)
 
 
 def _target(address: Expr) -> Expr:

@@ -12,7 +12,14 @@ from fsr.testgen.parts import alone, meeting
 
 KERNEL = "__global__ void k(const int *x, float *out, int n) {{ {} }}\n"
 ARRAYS = ("__shared__ float s[64];", "extern __shared__ float s[];", "__shared__ float s[4][16];")
-POINTERS = ("", "float *p = s;", "int *p = (int *)&s[n];", "int *p = reinterpret_cast<int *>(s + n);")
+POINTERS = (
+    "",
+    "float *p = s;",
+    "float *const p = &s[0];",
+    "float *__restrict__ p = s + 1;",
+    "int *p = (int *)&s[n];",
+    "int *p = reinterpret_cast<int *>(s + n);",
+)
 OPS = ("atomicAdd", "atomicMax", "atomicCAS")
 
 
@@ -50,6 +57,7 @@ def test_atomics_on_a_blocks_own_memory_are_no_outer_ones():
         "__shared__ float out2[8]; float *p = (float *)(size_t)n; atomicAdd(p, 1.0f);",
         "__shared__ float *s[8]; atomicAdd(s[0], 1.0f);",
         "float *s[2] = {out, out}; atomicAdd(s[0], 1.0f);",
+        "__shared__ float s[8]; const float q = out[0]; float *const p = (float *)&q; atomicAdd(p, 1.0f);",
         "__shared__ float *p; p = out; atomicAdd(p, 1.0f);",
         "__shared__ int c; { int &c = *(int *)out; atomicAdd(&c, 1); }",
         "__shared__ float s[8]; float &r = out[0]; atomicAdd(&r, 1.0f);",
