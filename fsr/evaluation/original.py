@@ -17,7 +17,6 @@ import numpy as np
 
 from fsr.backends.own_types import KNOWN
 from fsr.backends.protocol import Array, Device, DeviceFault
-from fsr.contract.model import Contract
 from fsr.errors import BaselineError, ContractError, MissingToolError
 from fsr.evaluation.baseline_error import baseline_error, is_large
 from fsr.evaluation.compiling import build as compile_candidate
@@ -28,9 +27,9 @@ from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.telling import Telling
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
 from fsr.evaluation.widened import Widened
-from fsr.hardware.dtypes import is_float, numpy_dtype
-from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image, Role
+from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
 from fsr.source.tokens import tokenize
+from fsr.testgen.bounds import has_free_integers
 from fsr.testgen.compare import TIMES_LESS_ACCURATE, adds, compare
 from fsr.testgen.corners import LOWEST, OVERFLOWING
 from fsr.testgen.families import FREE
@@ -370,12 +369,6 @@ class Original:
         except (DeviceFault, BaselineError, ContractError):
             return False
         return True
-
-
-def has_free_integers(contract: Contract) -> bool:
-    """Whether callers choose some integer, other than a size or one of a few."""
-    every = [part for a in contract.args if a.role is not Role.OUT for part in a.parts()]
-    return any(not is_float(numpy_dtype(a.dtype)) and a.value is None and not a.constraints.values for a in every)
 
 
 def _compiled(spec: SessionSpec) -> Binaries:

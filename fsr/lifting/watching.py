@@ -259,8 +259,8 @@ class Watcher:
         return self._readers[key][2]
 
     def _fixed(self, graph: Graph, run: Run) -> dict[tuple[str, int], int]:
-        """Whole numbers that all structures of a buffer have at a word, by the buffer and the word: sizes among constants,
-        which addresses are made of."""
+        """Whole numbers that all structures of a buffer have at a word, by the buffer and the word: sizes in constant
+        memory, which addresses are made of."""
         return {
             (a.name, f.offset // 4): _whole(graph, int(evaluate(f.constraints.low, run.sizes)), f.dtype)
             for a in self.contract.buffers()

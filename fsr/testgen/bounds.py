@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from fsr.contract.model import Argument
+from fsr.contract.model import Argument, Contract
 from fsr.errors import ContractError
 from fsr.expressions import evaluate, evaluate_int
 from fsr.hardware.dtypes import is_float, numpy_dtype
+from fsr.records import Role
 from fsr.testgen import families
 
 SMALLEST_POSITIVE = 1e-3  # a 'positive' argument is often divided by
@@ -107,3 +108,9 @@ def no_value(argument: Argument, low: float, high: float, sizes: Mapping[str, in
         where=f"sizes {dict(sizes)}",
         fix="correct low and high of the argument, or the minimum of the sizes they mention",
     )
+
+
+def has_free_integers(contract: Contract) -> bool:
+    """Whether callers choose some integer, other than a size or one of a few."""
+    every = [part for a in contract.args if a.role is not Role.OUT for part in a.parts()]
+    return any(not is_float(numpy_dtype(a.dtype)) and a.value is None and not a.constraints.values for a in every)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fsr.evaluation.original import has_free_integers
+from fsr.testgen.bounds import has_free_integers
 from tests.transform.conftest import subject_of
 
 KERNEL = """// /// fsr
