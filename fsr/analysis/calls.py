@@ -37,6 +37,7 @@ OF_BYTES = frozenset(("memset", "memcpy"))  # through the pointers that they are
 _PATTERN = re.compile(
     r"make_[a-z]+[1-4]|make_cu(Double|Float)?Complex|cuC(add|sub|mul|div|fma|abs|real|imag)f?|cuConjf?|__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+"
 )
+_LIMIT = re.compile(r"numeric_limits<[\w ]+>::(max|min|lowest|epsilon|denorm_min|infinity|quiet_NaN)")
 CONSTANTS = frozenset(
     _words("INFINITY NAN FLT_MAX FLT_MIN FLT_EPSILON DBL_MAX INT_MAX INT_MIN UINT_MAX CUDART_INF_F M_PI true false")
 )
@@ -51,7 +52,7 @@ COOPERATES = re.compile(
 def is_pure_name(name: str) -> bool:
     """Whether a call of CUDA's function of that name only computes from its arguments."""
     bare = name.removeprefix("::").removeprefix("std::").removeprefix("cuda::std::")
-    return bare in PURE or _PATTERN.fullmatch(bare) is not None
+    return bare in PURE or _PATTERN.fullmatch(bare) is not None or _LIMIT.fullmatch(bare) is not None
 
 
 def is_load(e: Expr) -> bool:

@@ -20,6 +20,7 @@ from fsr.records import Candidate, Launch, Role, ScalarArgument
 from fsr.source.entry import function_name
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, Index, KernelForm, Name, Ternary
 from fsr.source.narrowing import narrowed
+from fsr.source.number_limits import with_short_limits
 from fsr.source.walk import base_name, identifiers, integer, taken_names, walk_stmts
 from fsr.transform.placement import Placed, placed
 from fsr.transform.protocol import Move, Subject
@@ -260,7 +261,8 @@ def _target_for(subject: Subject, kernel: KernelForm) -> Target | None:
         return None
     region = f"kernel:{kernel.name}" if len(launches) > 1 else "kernel"
     # Where old habits declare all variables at the head, none would be a turn's own.
-    return Target(replace(kernel, body=narrowed(kernel.body)), found[0], subject.candidate, subject.contract, region)
+    body = narrowed(with_short_limits(kernel.body))
+    return Target(replace(kernel, body=body), found[0], subject.candidate, subject.contract, region)
 
 
 def targets(subject: Subject) -> Iterator[Target]:
@@ -314,10 +316,22 @@ def _size_text(e: Expr, target: Target) -> str | None:
         case Call(Name("min" | "max" as function), (left, right)):
             a, b = _size_text(left, target), _size_text(right, target)
             return None if a is None or b is None else f"{function}({a}, {b})"
-        case Ternary(Binary("<" | "<=" | ">" | ">=" as op, left, right), yes, no):
-            parts = [_size_text(x, target) for x in (left, right, yes, no)]
+        case Ternary(test, yes, no):
+            parts = [_test_text(test, target), _size_text(yes, target), _size_text(no, target)]
             if None not in parts:
-                return f"(({parts[2]}) if ({parts[0]}) {op} ({parts[1]}) else ({parts[3]}))"
+                return f"(({parts[1]}) if {parts[0]} else ({parts[2]}))"
+    return None
+
+
+def _test_text(e: Expr, target: Target) -> str | None:
+    """A comparison of sizes, or several that are joined, as a size expression that is 1 or 0."""
+    match e:
+        case Binary("<" | "<=" | ">" | ">=" | "==" | "!=" as op, left, right):
+            parts = _size_text(left, target), _size_text(right, target)
+            return None if None in parts else f"(({parts[0]}) {op} ({parts[1]}))"
+        case Binary("&&" | "||" as op, left, right):
+            parts = _test_text(left, target), _test_text(right, target)
+            return None if None in parts else f"(({parts[0]} {'*' if op == '&&' else '+'} {parts[1]}) > 0)"
     return None
 
 
