@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fsr.computation.computation import Computation
+from fsr.computation.expression import Fold, distinct
 from fsr.contract.flags import fixed_at
 from fsr.contract.model import Contract
 from fsr.lifting.sampling import checked_sizes, is_narrow
 from fsr.records import Case
+from fsr.testgen.families import among
 
 _FAMILIES = ("normal", "uniform", "tripled", "negated")
 _NARROW = ("uniform", "negated", "normal")
+_TIED = among((0.25, 0.5, 1.0, 2.0))[0]
+PLACES = ("argmax", "argmin")
 
 
 def usual_cases(contract: Contract, watched: Sequence[Mapping[str, int]], *, part: bool) -> list[Case]:
@@ -29,3 +34,13 @@ def narrow_cases(cases: Sequence[Case]) -> list[Case]:
     narrow = [c.sizes for c in cases if any(is_narrow(length) for _, length in c.sizes)]
     named = [(family, sizes) for family in _NARROW for sizes in narrow]
     return [Case("narrow", sizes, family, 2001 + n) for n, (family, sizes) in enumerate(named)]
+
+
+def tied_cases(c: Computation, cases: Sequence[Case]) -> list[Case]:
+    """Where a computation tells the place of an extreme, the same sizes with few values: which one of equals, those
+    of one thread or of several, no others show."""
+    folds = (e for s in c.statements if s.value is not None for e in distinct(s.value) if isinstance(e, Fold))
+    if not any(fold.op in PLACES for fold in folds):
+        return []
+    long = dict.fromkeys(c.sizes for c in cases if not any(is_narrow(length) for _, length in c.sizes))
+    return [Case("tied", sizes, _TIED, 3001 + n) for n, sizes in enumerate(long)]

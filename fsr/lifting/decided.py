@@ -6,12 +6,15 @@ largest of: one of these is 1. A power alone may be too small for a number, so t
 
 from __future__ import annotations
 
+import math
+import operator
 from collections.abc import Container
 from typing import Any, Protocol
 
 from fsr.lifting.places import HUGE
 
 _WIDE = ("float32", "float64")  # casts to these make nought of no sum that has a 1 in it
+_COMPARED = {"gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
 _GREATER = {"gt": True, "ge": True, "ne": True, "eq": False}
 
 
@@ -44,11 +47,29 @@ class Decided:
 
     def outcome(self, name: str, a: int, b: int) -> bool | None:
         """What a comparison with nought, or with what an extreme begins with, always is; None where that depends."""
+        known = self.graph.terms[a], self.graph.terms[b]
+        if all(x[0] in ("const", "int") for x in known):
+            return bool(_COMPARED[name](known[0][1], known[1][1]))
+        (low, high), (least, most) = self.places(a), self.places(b)
+        if low > most:
+            return _GREATER[name]
+        if high < least:
+            return name == "ne"
         if self.is_greater(a, b):
             return _GREATER[name]
         if self.is_greater(b, a):
             return name == "ne"
         return None
+
+    def places(self, e: int) -> tuple[float, float]:
+        """Between which numbers a place of an extreme lies, or a number; anywhere for what is neither."""
+        x = self.graph.terms[e]
+        if x[0] == "int":
+            return x[1], x[1]
+        if x[0] in ("argmax", "argmin"):
+            ends = [self.places(int(self.graph.terms[p][2])) for p in x[1]]
+            return min(low for low, _ in ends), max(high for _, high in ends)
+        return -math.inf, math.inf
 
     def is_greater(self, a: int, b: int) -> bool:
         """Whether a term is greater than another, one of which is nought or a bound."""

@@ -18,7 +18,7 @@ from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
 from fsr.lifting.casts import to_double, to_half, to_single
 from fsr.lifting.decided import Decided
 from fsr.lifting.moments import collected
-from fsr.lifting.places import HUGE, place
+from fsr.lifting.places import HUGE, first_of_both, place
 from fsr.lifting.running import added_to, clamped, joined, rescaled
 
 Term = tuple[Any, ...]  # ("const", value, dtype), ("int", value, dtype), ("load", buffer, ids), (op, ...)
@@ -402,7 +402,9 @@ class Graph:
             return a  # against the bound that a maximum begins with
         if x[0] in ("gt", "ge") and self.is_bound(x[1], -1):
             return b
-        known = place(self, x, a, b) or rescaled(self, x, a, b) or clamped(self, x, a, b)
+        known = (
+            place(self, x, a, b) or first_of_both(self, x, a, b) or rescaled(self, x, a, b) or clamped(self, x, a, b)
+        )
         return known or added_to(self, c, a, b) or self.make("select", c, a, b)
 
 
@@ -427,6 +429,23 @@ def _not(g: Graph, a: int, b: int) -> int:
     return g.make("xor", a, b)
 
 
+def _both(g: Graph, a: int, b: int) -> int:
+    """What holds where both do; of whole numbers their common bits."""
+    return _logical(g, "and", a, b)
+
+
+def _either(g: Graph, a: int, b: int) -> int:
+    return _logical(g, "or", a, b)
+
+
+def _logical(g: Graph, name: str, a: int, b: int) -> int:
+    for one, other in ((a, b), (b, a)):
+        x = g.terms[one]
+        if x[0] == "const" and x[2] == "bool":
+            return other if bool(x[1]) == (name == "and") else one
+    return g.make(name, a, b)
+
+
 def _unordered(g: Graph, a: int, b: int) -> int:
     """Whether one of two values is no number."""
     asked = [
@@ -440,7 +459,8 @@ _MAKERS: dict[str, Callable[..., int]] = {
     **{op: (lambda g, *args, _op=op: g.list_of(_op, args)) for op in ASSOCIATIVE},
     **{op: (lambda g, a, b, _op=op: g.compared(_op, a, b)) for op in ("gt", "ge", "lt", "le", "eq", "ne")},
     "neg": Graph.negated, "div": Graph.divided, "exp": Graph.exponential, "exp2": _peeled_exp2, "inv": Graph.inverse,
-    "select": Graph.selected, "not": Graph.opposite, "float32": to_single, "float64": to_double, "xor": _not,
+    "select": Graph.selected, "not": Graph.opposite, "and": _both, "or": _either, "xor": _not,
+    "float32": to_single, "float64": to_double,
     "float16": partial(to_half, dtype="float16"), "bfloat16": partial(to_half, dtype="bfloat16"),
     "uno": _unordered, "ord": lambda g, a, b: g.opposite(_unordered(g, a, b)),
 }  # fmt: skip

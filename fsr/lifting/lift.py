@@ -19,6 +19,7 @@ from fsr.lifting.allowance import Allowance
 from fsr.lifting.attempt import Attempt
 from fsr.lifting.by_rows import RowAttempt
 from fsr.lifting.check import Checker
+from fsr.lifting.chosen import with_selects
 from fsr.lifting.found import Lifting
 from fsr.lifting.launches import Steps, apart, known_alone
 from fsr.lifting.refused import Refused
@@ -68,7 +69,7 @@ def lift_whole(
     if stopped():
         return Lifting(None, "it was stopped")
     try:
-        traced = TracingToolchain().compile(candidate, compile_s)
+        traced = TracingToolchain().compile(replace(candidate, source=with_selects(candidate.source)), compile_s)
         image = HostToolchain().compile(candidate, timeout_s=compile_s)
     except MissingToolError as missing:
         return Lifting(None, str(missing))

@@ -225,9 +225,9 @@ class Reader:
             return a if g.terms[condition][1] else b
         truths = [g.terms[x][1] if g.terms[x][0] == "const" and g.terms[x][2] == "bool" else None for x in (a, b)]
         if truths[1] == 0:
-            return g.make("and", condition, a)
+            return g.op("and", condition, a)
         if truths[0] == 1:
-            return g.make("or", condition, b)
+            return g.op("or", condition, b)
         return g.selected(condition, a, b)
 
     def _constant(self, dtype: str, bits: int) -> int:

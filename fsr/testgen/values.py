@@ -311,7 +311,9 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
 
 def _end(contract: Contract, argument: Argument, case: Case) -> _End:
     """At which end an array stands, and up to which part of its lines: all at one, or every other one at the other."""
-    together, number = case.family in corners.TOGETHER, [a.name for a in contract.args].index(argument.name)
+    names = [a.name for a in contract.args]
+    number = names.index(argument.name) if argument.name in names else len(argument.name)  # parts have names of their own
+    together = case.family in corners.TOGETHER
     return _End(
         upper=(case.seed % 2 == 0) == (together or number % 2 == 0),
         share=generator(case.seed, "cliff" if together else f"cliff {argument.name}").uniform(0.2, 0.8),
