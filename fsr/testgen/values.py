@@ -311,8 +311,8 @@ def _corner(contract: Contract, argument: Argument, case: Case, scalars: Mapping
 
 def _end(contract: Contract, argument: Argument, case: Case) -> _End:
     """At which end an array stands, and up to which part of its lines: all at one, or every other one at the other."""
-    names = [a.name for a in contract.args]
-    number = names.index(argument.name) if argument.name in names else len(argument.name)  # parts have names of their own
+    names = [a.name for a in contract.args]  # parts of arrays have others
+    number = names.index(argument.name) if argument.name in names else len(argument.name)
     together = case.family in corners.TOGETHER
     return _End(
         upper=(case.seed % 2 == 0) == (together or number % 2 == 0),
