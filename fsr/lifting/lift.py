@@ -70,6 +70,8 @@ def lift_whole(
         return Lifting(None, "it was stopped")
     try:
         traced = TracingToolchain().compile(replace(candidate, source=with_selects(candidate.source)), compile_s)
+        if isinstance(traced, CompileFailure):
+            traced = TracingToolchain().compile(candidate, compile_s)  # as it stands
         image = HostToolchain().compile(candidate, timeout_s=compile_s)
     except MissingToolError as missing:
         return Lifting(None, str(missing))

@@ -41,15 +41,20 @@ _TERM = "term"  # the digit that tells sums beside one another apart
 Holds = Callable[[Expr, str, str], bool]
 """Whether a type holds a value as well as the result's type needs it: of the value, that type, and the result's."""
 
+Fits = Callable[[tuple[str, ...]], bool]
+"""Whether a buffer of a shape is no more than may be kept."""
 
-def operands_kept(c: Computation, same: Callable[[str, str], bool], holds: Holds) -> Iterator[Computation]:
+
+def operands_kept(
+    c: Computation, same: Callable[[str, str], bool], holds: Holds, fits: Fits = lambda _: True
+) -> Iterator[Computation]:
     """The computation with such factors kept: in the other factor's type where that holds them, and as floats."""
     whole = written_out(c)
     if whole is None or any(s.target.startswith(KEPT) for s in whole.statements):
         return
     narrow, wide = (_Operands(whole, same, holds if which else lambda *_: False).done() for which in (True, False))
     for found in dict.fromkeys((narrow, wide)):
-        if found is not None:
+        if found is not None and all(fits(b.shape) for b in found.buffers if b.name.startswith(KEPT)):
             yield found
 
 

@@ -57,6 +57,7 @@ from fsr.transform.sizes import always
 from fsr.transform.target import Target, targets
 
 _INT = 2**31 - 1
+_MANY_TIMES = 8  # two weights to a byte are two elements for one, words of eight are eight
 _BEYOND = 1 << 20  # so far behind the end of a line no thread begins
 _T = TypeVar("_T")
 
@@ -288,7 +289,7 @@ def _cuttings(
     flat = list(unwrapped(computation, partial(always, contract)))
     aside = [told for one in (computation, *flat) for told in set_aside(one)]
     records = [told for one in (*by_components(computation), computation) for told in planes_as_records(one)]
-    kept = operands_kept(computation, same, partial(holds, contract))
+    kept = operands_kept(computation, same, partial(holds, contract), partial(_is_usual, contract, computation))
     last = (*aside, *records, *by_sums(computation), *kept)
     for told in (*ways, *in_turn(computation), *staged(computation), *flat, *last):
         found += _cut(told, target, contract, gpu)
@@ -327,6 +328,14 @@ def _scenes(
             continue
         found.append(scenes)
     return found
+
+
+def _is_usual(contract: Contract, computation: Computation, shape: Sequence[str]) -> bool:
+    """Whether a buffer of that shape has not many times the elements of those that there are, at the timed sizes."""
+    real = [b.shape for b in computation.buffers if not b.name.startswith("_")]
+    known = at_their_ends(contract, contract.timed_sizes()[-1])
+    most = max((float(evaluate(_count(s), known)) for s in real), default=0.0)
+    return float(evaluate(_count(shape), known)) <= _MANY_TIMES * most
 
 
 def _count(shape: Sequence[str]) -> str:

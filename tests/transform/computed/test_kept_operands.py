@@ -289,3 +289,11 @@ def test_weights_of_four_bits_with_scales_of_groups(runner, family):
         want = runner.outputs(subject.candidate, subject.contract, sizes)["y"].astype(float)
         got = runner.outputs(made, subject.contract, sizes)["y"].astype(float)
         np.testing.assert_allclose(got, want, rtol=4e-3, atol=4e-3 * np.abs(want).max())
+
+
+def test_what_is_many_times_what_there_is_is_not_kept():
+    c = Form(3).computation()
+    shapes = []
+    assert list(operands_kept(c, same, lambda *_: False, lambda shape: not shapes.append(shape)))
+    assert shapes
+    assert not list(operands_kept(c, same, lambda *_: False, lambda _: False))
