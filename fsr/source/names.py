@@ -24,12 +24,17 @@ def reached(first: Iterable[str], below: Mapping[str, Collection[str]]) -> froze
     return frozenset(found)
 
 
+_CALLED = re.compile(r"(?<![\w$])([A-Za-z_]\w*)\(")
+
+
 def settle(text: str, taken: frozenset[str]) -> str:
-    """The text with every ``$name`` as ``name``, or with underscores added where that is taken."""
+    """The text with every ``$name`` as ``name``, or with underscores added where that is taken, or is a function that
+    the text calls."""
+    called = frozenset(_CALLED.findall(text))
 
     def name(match: re.Match[str]) -> str:
         found = match.group(1)
-        while found in taken:
+        while found in taken or found in called:
             found += "_"
         return found
 

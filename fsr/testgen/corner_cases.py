@@ -31,7 +31,7 @@ MOST_ENDS = 12
 MOST_EMPTY = 4
 MOST_LISTED = 32
 ALIKE = ("uniform rows", "constant")  # of long lines of floating values
-TWINS = 2  # cases of them, and as many of long lines
+TWINS, LONG_TWINS = 2, 4  # which of equals parts meet is chance
 ECHO_ELEMENTS = 1 << 15  # a stretch that comes again some hundred times, changed at another place each time
 PAIRS_ELEMENTS = 1 << 11  # so many that two numbers of a family meet side by side
 ROOM = 33  # a size that cannot be as large is at its upper end in every other case
@@ -80,7 +80,7 @@ def _large(contract: Contract, seed: int, rng: np.random.Generator) -> list[Case
         lead = _lead(contract, whole=whole)
         long = _long_lines(contract, lead, rng) if lead is not None else None
         if long is not None and elements(contract, long) <= MOST_ELEMENTS:
-            structures = (*[corners.TWINS] * TWINS, corners.CLIFF, *structures)
+            structures = (*[corners.TWINS] * LONG_TWINS, corners.CLIFF, *structures)
             lines += [new_case(f"{family} lines", long, family, rng, CaseKind.LARGE) for family in structures]
     both = itertools.zip_longest(brim_cases(contract, seed, BRIM_ELEMENTS), lines)
     return [case for pair in both for case in pair if case is not None]

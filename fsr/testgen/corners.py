@@ -234,10 +234,11 @@ def twins(values: Array, rng: np.random.Generator) -> Array:
     behind it, or before it, and nowhere else."""
     row = values.shape[-1] if values.ndim else 1
     lines = values.reshape(-1, row).copy() if values.size else values
-    for number, line in enumerate(lines if row > 1 else ()):
+    first = int(rng.integers(4))
+    for number, line in enumerate(lines if row > 1 else (), first):
         top, rest = (line.max(), line.min()) if number % 2 else (line.min(), line.max())
         line[line == top] = rest
-        back = rng.integers(2) == 1
+        back = rng.integers(4) == 0
         place = int(rng.integers(row)) if number % 3 else int(rng.integers(min(row, 1 << 12)))
         apart = 1 << np.arange(row.bit_length())
         places = place - apart if back else place + apart

@@ -105,7 +105,8 @@ def folded(scene: Scene) -> Folded | None:
     if any(n not in part.sizes for x in lengths for n, _ in x.terms) or _count(scene, lengths) > most:
         return None
     try:
-        boxes = {frozenset(_limits(found, loads_in([v]))) for v in found.terms} if folds[0].inside else set()
+        terms = found.terms
+        boxes = {frozenset(_limits(found, loads_in([v]))) for v in terms} if folds[0].inside else set()
     except NotPlain:
         return None
     many = len(boxes) > 1  # each has a box of its own then

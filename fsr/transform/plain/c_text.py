@@ -33,6 +33,7 @@ _SIGNS = {
     "gt": ">", "ge": ">=", "eq": "==", "ne": "!=", "div": "/", "idiv": "/", "irem": "%", "and": "&", "or": "|",
     "xor": "^", "shl": "<<", "ashr": ">>",
 }  # fmt: skip
+_LEAST = {-(1 << 31): "(-2147483647 - 1)"}  # what stands behind a minus alone would be of a wider type
 _OVERFLOWING = {"sum": "+", "prod": "*", "neg": "-", "shl": "<<"}
 _WITHOUT_SIGN = {
     "int8": "unsigned char", "int16": "unsigned short", "int32": "unsigned", "int64": "unsigned long long",
@@ -73,6 +74,8 @@ class Writer:
         match e:
             case Const():
                 return literal(e)
+            case Number(Affine((), value), "int32") if value in _LEAST:
+                return _LEAST[value]
             case Number(index, dtype):
                 found = self._index(index)
                 return found if dtype in ("int64", "int32") else f"({TYPES[dtype]})({found})"
@@ -334,7 +337,7 @@ def literal(e: Const) -> str:
     if e.dtype == "bool":
         return "true" if e.value else "false"
     if isinstance(e.value, int):
-        return str(e.value)
+        return _LEAST.get(e.value, str(e.value))
     if math.isnan(e.value):
         return "NAN" if e.dtype == "float32" else f"{TYPES[e.dtype]}(NAN)"
     if math.isinf(e.value):

@@ -125,3 +125,10 @@ def test_an_index_that_ends_in_a_bracket_is_multiplied_as_a_whole() -> None:
     writer = Writer(affine, extents, {"v": "v"}, str, held={index("j"): within})
     element = Load("v", (Number(Affine((("i", 1),), 1), "int64"), index("j"), index("k")), "float32")
     assert writer.text(element) == f"v[((i + 1) * m + {within}) * p + k]"
+
+
+@pytest.mark.parametrize("least", [Const(-(2**31), "int32"), Number(Affine((), -(2**31)), "int32")])
+def test_the_least_int_is_an_int(least: Expr) -> None:
+    """Of a number behind a minus the number alone has a type: of 2147483648 it is a wider one."""
+    small = index("i")
+    assert written(Op("min", (least, Number(small.index, "int32")))).count("(-2147483647 - 1)") == 1
