@@ -114,3 +114,12 @@ def test_a_size_that_is_one_number_is_a_number(subject_from):
     text = kernel().replace("// n = {min", "// taps = 8\n// n = {min").replace("// taps = {value = 8}\n", "")
     _, candidate = made(subject_from, text, "kept")
     assert "t < 8" in candidate.source
+
+
+def test_a_choice_of_a_scoped_enumeration_keeps_its_type(subject_from, runner):
+    work = " y[i] = taps == Way::second ? x[i] : 2 * x[i]; "
+    head = "enum class Way { first, second };"
+    subject, candidate = made(subject_from, kernel(work, type_="Way", value="1", head=head), "kept")
+    assert "(Way)1 == Way::second" in candidate.source
+    want, got = (runner.outputs(c, subject.contract, {"n": 33})["y"] for c in (subject.candidate, candidate))
+    np.testing.assert_array_equal(got, want)

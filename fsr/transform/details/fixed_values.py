@@ -6,6 +6,7 @@ of other cases. A launcher asks for the promised values and runs the original on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 
@@ -136,9 +137,10 @@ def typed(param: Param, value: int, target: Target) -> Expr | None:
     literal: Expr = Literal(str(abs(value)))
     if value < 0:
         literal = Unary("-", literal)
-    return (
-        literal if type_ == "int" and _INT_MIN < value <= _INT_MAX else Cast(param.type.removeprefix("const "), literal)
-    )
+    own = param.type.removeprefix("const ")
+    scoped = re.search(rf"\benum\s+(class|struct)\s+{re.escape(own.rpartition('::')[2])}\b", target.source)
+    plain = type_ == "int" and _INT_MIN < value <= _INT_MAX and scoped is None  # others are compared with no number
+    return literal if plain else Cast(own, literal)
 
 
 def _with(target: Target, numbers: Mapping[str, Expr]) -> Block:
