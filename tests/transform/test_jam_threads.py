@@ -155,6 +155,15 @@ AUTOS = """
     for (auto j = 0; j < m; ++j) s += weigh(mine, w[j]);
     out = s;
 """
+OF_ANOTHER = """
+    const auto i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const auto half = i / 2;
+    const auto at = half * 2 + i % 2;
+    float s = 0.0f;
+    for (int j = 0; j < m; ++j) s += x[at] * w[j];
+    y[at] = s;
+"""  # only the place is asked for later
 WEIGH = "__device__ __forceinline__ float weigh(float a, float b) { float d = a - b; return d * d / (1.0f + b * b); }"
 TYPED = """
     int i = TID;
@@ -252,6 +261,7 @@ KERNELS = {
     "rows": kernel(ROWS, flat=True),
     "no guard": kernel(NO_GUARD),
     "counts": kernel(COUNTS),
+    "of another": kernel(OF_ANOTHER),
 }  # fmt: skip
 
 

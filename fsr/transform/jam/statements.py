@@ -184,23 +184,29 @@ class Jam:
         added to ``places``."""
         arrays: list[Stmt] = []
         body: list[Stmt] = []
+        own = dict[str, Expr]()  # values of variables that only these statements have
         for s in run:
+            init = None
+            if isinstance(s, Declare) and s.init is not None:
+                one = self._element((Assign(Name("_"), "=", s.init),), places)[0]
+                assert isinstance(one, Assign)
+                init = one.value
             if not isinstance(s, Declare) or s.name not in later:
                 body.extend(self._element((s,), places))
-                places.pop(s.name, None) if isinstance(s, Declare) else None
+                if isinstance(s, Declare):
+                    places.pop(s.name, None)
+                    own |= {} if init is None else {s.name: _told(init, own)}
                 continue
-            init = None if s.init is None else self._element((Assign(Name("_"), "=", s.init),), places)[0]
-            assert init is None or isinstance(init, Assign)
-            array, place, value = self._array(s, None if init is None else init.value)
+            array, place, value = self._array(s, init, own)
             arrays.append(array)
             places[s.name] = place
             body += [] if value is None else [Assign(Index(Name(s.name), Name(self.u)), "=", value)]
         once, left = hoisted(tuple(body), self._common, self._threads.types, self.name)
         return (*arrays, *once, *((self._each(left),) if left else ()))
 
-    def _array(self, s: Declare, init: Expr | None) -> tuple[Declare, Expr, Expr | None]:
+    def _array(self, s: Declare, init: Expr | None, own: Mapping[str, Expr]) -> tuple[Declare, Expr, Expr | None]:
         """The array in a variable's place, an element of it, and what each is set to, where it is not the array's own
-        initial value."""
+        initial value. ``own``: values of variables that are not known where the array is declared."""
         if {"volatile", "static"} & {*s.qualifiers, *s.type.split()} or "thread_local" in s.qualifiers:
             raise Unclear
         self.words += self._threads.words(s)
@@ -213,7 +219,7 @@ class Jam:
         if "auto" in type_.split():
             if not isinstance(s.init, Binary) or init is None:
                 raise Unclear
-            type_ = f"decltype({emit_expr(self._first(init))})"
+            type_ = f"decltype({emit_expr(self._first(_told(init, own)))})"
         if isinstance(init, OpaqueExpr):
             if not ZEROS.fullmatch(init.text):
                 raise Unclear
@@ -228,6 +234,11 @@ class Jam:
     def _element(self, stmts: Block, places: Places) -> Block:
         """The statements of the thread ``u``."""
         return self._threads.told(placed(stmts, dict(places)), self.u)
+
+
+def _told(e: Expr, values: Mapping[str, Expr]) -> Expr:
+    """An expression with values in the place of some variables."""
+    return rewrite(e, lambda x: values.get(x.text) if isinstance(x, Name) else None)
 
 
 def placed(stmts: Block, places: dict[str, Expr]) -> Block:
