@@ -20,7 +20,7 @@ from fsr.expressions import evaluate_int
 from fsr.lifting.additions import additions, unasked, zero_like
 from fsr.lifting.alternate_forms import alternating, by_places, few_turns
 from fsr.lifting.carrying import as_neighbours
-from fsr.lifting.cases import narrow_cases, tied_cases, usual_cases
+from fsr.lifting.cases import narrow_cases, usual_cases
 from fsr.lifting.check import RUN_IN_PART_S, Checker
 from fsr.lifting.found import Lifting, data_chooses, explained, facing, require_short, scattered
 from fsr.lifting.generalise import Generaliser
@@ -189,8 +189,7 @@ class Attempt:
                 if self.watcher.allowance.left_s <= 0:
                     break
                 continue
-            wrong = self.checker.disagreement(found, cases)
-            wrong = wrong or self.checker.disagreement(found, tied_cases(found, cases))
+            wrong = self.checker.refutation(found, cases)
             if not wrong:
                 return found, ""
             why = why or explained(self.runs, self.blind, f"what was found does not stand the check: {wrong}")

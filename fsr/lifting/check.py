@@ -15,6 +15,7 @@ from fsr.computation.types import type_of
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.hardware.dtypes import float_limits, is_float
+from fsr.lifting.cases import tied_cases
 from fsr.lifting.points import Mask
 from fsr.lifting.sampling import shape_at, view
 from fsr.records import Candidate, Case, FaultKind, Image, Role
@@ -67,6 +68,10 @@ class Checker:
                 return found
             agreed += found is not None
         return "" if 2 * agreed >= len(cases) else "most cases are too large to execute it"
+
+    def refutation(self, c: Computation, cases: Sequence[Case]) -> str:
+        """As disagreement, on cases of few values too where a computation tells which of equals it is."""
+        return self.disagreement(c, cases) or self.disagreement(c, tied_cases(c, cases))
 
     def _original(self, case: Case) -> tuple[CaseData, dict[str, Array]] | str:
         try:

@@ -17,6 +17,7 @@ from typing import Any
 from fsr.computation.expression import ASSOCIATIVE, Order, beside, places_of
 from fsr.lifting.casts import to_double, to_half, to_single
 from fsr.lifting.decided import Decided
+from fsr.lifting.logic import both, differs, either, unordered
 from fsr.lifting.moments import collected
 from fsr.lifting.places import HUGE, first_of_both, place
 from fsr.lifting.running import added_to, clamped, joined, rescaled
@@ -421,46 +422,12 @@ def _peeled_exp2(g: Graph, a: int) -> int:
     return g.make("exp2", a)
 
 
-def _not(g: Graph, a: int, b: int) -> int:
-    for one, other in ((a, b), (b, a)):
-        x = g.terms[one]
-        if x[0] in ("const", "int") and x[2] == "bool":
-            return g.opposite(other) if x[1] else other
-    return g.make("xor", a, b)
-
-
-def _both(g: Graph, a: int, b: int) -> int:
-    """What holds where both do; of whole numbers their common bits."""
-    return _logical(g, "and", a, b)
-
-
-def _either(g: Graph, a: int, b: int) -> int:
-    return _logical(g, "or", a, b)
-
-
-def _logical(g: Graph, name: str, a: int, b: int) -> int:
-    for one, other in ((a, b), (b, a)):
-        x = g.terms[one]
-        if x[0] == "const" and x[2] == "bool":
-            return other if bool(x[1]) == (name == "and") else one
-    return g.make(name, a, b)
-
-
-def _unordered(g: Graph, a: int, b: int) -> int:
-    """Whether one of two values is no number."""
-    asked = [
-        k for k in dict.fromkeys((a, b)) if g.terms[k][0] not in ("const", "int") or g.terms[k][1] != g.terms[k][1]
-    ]
-    found = [g.make("isnan", k) for k in asked]
-    return g.make("or", *found) if len(found) == 2 else found[0] if found else g.const(0, "bool")
-
-
 _MAKERS: dict[str, Callable[..., int]] = {
     **{op: (lambda g, *args, _op=op: g.list_of(_op, args)) for op in ASSOCIATIVE},
     **{op: (lambda g, a, b, _op=op: g.compared(_op, a, b)) for op in ("gt", "ge", "lt", "le", "eq", "ne")},
     "neg": Graph.negated, "div": Graph.divided, "exp": Graph.exponential, "exp2": _peeled_exp2, "inv": Graph.inverse,
-    "select": Graph.selected, "not": Graph.opposite, "and": _both, "or": _either, "xor": _not,
+    "select": Graph.selected, "not": Graph.opposite, "and": both, "or": either, "xor": differs,
     "float32": to_single, "float64": to_double,
     "float16": partial(to_half, dtype="float16"), "bfloat16": partial(to_half, dtype="bfloat16"),
-    "uno": _unordered, "ord": lambda g, a, b: g.opposite(_unordered(g, a, b)),
+    "uno": unordered, "ord": lambda g, a, b: g.opposite(unordered(g, a, b)),
 }  # fmt: skip
