@@ -133,8 +133,12 @@ class _Operands:
         terms = _alike(_terms(e)) if len(s.domain) > 1 else None
         if not terms or type_of(e) != _FLOAT:
             return None
-        own = {n for n, _ in terms[0].dims}
-        outside = tuple(f for f in terms[0].factors if not own & names_in(f) and all(f in t.factors for t in terms))
+        if {n for _, x in terms[0].dims for n, _ in x.terms} - set(self.c.sizes):
+            return None  # how long it is depends on the point
+        own, first = {n for n, _ in terms[0].dims}, terms[0].factors
+        outside = tuple(
+            f for f in first if not own & names_in(f) and all(t.factors.count(f) == first.count(f) for t in terms)
+        )
         terms = [replace(t, factors=tuple(f for f in t.factors if f not in outside)) for t in terms]
         sides = [_sides(t.factors, s) for t in terms]
         if any(not a or not b for a, b in sides):

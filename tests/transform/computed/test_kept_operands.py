@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -187,6 +188,30 @@ def test_of_a_line_that_is_read_in_part_both_factors_are_kept():
 def test_what_is_put_together_of_both_dimensions_is_no_factor():
     mixed = Load("scale", (*at("j"), Number(Quotient(Affine((("i", 1), ("k", 1))), 4), "int64")), "float16")
     assert not list(operands_kept(simple(number(("k", 1)), cast(mixed)), same, lambda *_: False))
+
+
+def test_a_sum_whose_length_is_the_points_own_stays():
+    c = simple(number(("k", 1)))
+    (output,) = c.statements
+    assert list(operands_kept(c, same, lambda *_: False))
+    shorter = replace(output.value, dims=(("k", affine("i")),))
+    assert not list(operands_kept(replace(c, statements=(replace(output, value=shorter),)), same, lambda *_: False))
+
+
+def test_a_factor_that_one_of_two_sums_has_twice_stays_in_it():
+    scale, other = Load("s", at("j"), "float32"), Load("w", at("j", "k"), "int8")
+    a = (Load("a", (*at("i"), number(("k", 2), constant=part)), "float32") for part in (0, 1))
+    terms = (Op("prod", (next(a), cast(other), scale, scale)), Op("prod", (next(a), cast(other), scale)))
+    value = Op("sum", tuple(Fold("sum", (("k", affine("g", 4)),), term) for term in terms))
+    c = simple(number(("k", 1)))
+    buffers = (*(b for b in c.buffers if b.name != "scale"), Buffer("s", "float32", ("n",)))
+    c = replace(c, buffers=buffers, statements=(replace(c.statements[0], value=value),))
+    inputs = data(c, 5)
+    (told,) = operands_kept(c, same, lambda *_: False)
+    shaped = {b.name: inputs[b.name].reshape([evaluate_int(x, SIZES) for x in b.shape])
+              for b in told.buffers if b.name in inputs}  # fmt: skip
+    got, want = interpret(told, SIZES, shaped, wide=True), interpret(c, SIZES, inputs, wide=True)
+    np.testing.assert_allclose(got["y"], want["y"], rtol=1e-12)
 
 
 def test_a_buffer_whose_lines_are_told_otherwise_elsewhere_stays():
