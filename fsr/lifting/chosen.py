@@ -7,6 +7,7 @@ original as it stands, so that no more is asked of it than that it mostly means 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fsr.analysis.calls import is_atomic
@@ -48,13 +49,15 @@ class _Selects:
         stores = [x for x in s.then if isinstance(x, Assign) and x.op == "=" and isinstance(x.target, Name | Index)]
         if test is None or s.orelse or len(stores) != len(s.then):
             return (s,)
-        known = {e for e in walk_exprs((*before, replace(s, then=()))) if isinstance(e, Index)}
+        read = _elements([*(x for x in before if isinstance(x, Declare | Assign)), _first(test)])
+        sure = {e.index for e in read}
         elements = [x.target for x in stores if isinstance(x.target, Index)]
         joined = isinstance(test, Binary) and test.op in _JOINED  # of others compilers make selects of variables
-        if not (elements or joined) or not known >= set(elements) or not all(map(_plain, walk_exprs((s,)))):
+        within = {x.index for x in elements} <= {x.index for x in elements if x in read}
+        if not (elements or joined) or not within or not all(map(_plain, walk_exprs((s,)))):
             return (s,)
         take = self._fresh("take")
-        lines: Block = (Declare("bool", take, rewrite(test, _at_once)),)
+        lines: Block = (Declare("bool", take, rewrite(test, lambda e: _at_once(e, sure))),)
         for x in stores:  # both are read before: what is read in one case alone is a branch again
             new, old = self._fresh("new"), self._fresh("old")
             lines += (Declare("auto", new, x.value), Declare("auto", old, x.target))
@@ -97,11 +100,23 @@ def _plain(e: Expr) -> bool:
     return not isinstance(e, Call) and not is_atomic(e)
 
 
-def _at_once(e: Expr) -> Expr | None:
-    """Both sides of what is joined, whichever way the first one turns out."""
+def _first(e: Expr) -> Expr:
+    """What of a test is reckoned in any case."""
+    return _first(e.left) if isinstance(e, Binary) and e.op in _JOINED else e
+
+
+def _elements(told: Sequence[Stmt | Expr]) -> set[Index]:
+    """Elements that surely are there; those of arrays beside them are taken to be, too."""
+    stmts = [x if isinstance(x, Declare | Assign) else Assign(Name(""), "=", x) for x in told]  # type: ignore[arg-type]
+    return {e for e in walk_exprs(tuple(stmts)) if isinstance(e, Index)}
+
+
+def _at_once(e: Expr, sure: set[Expr]) -> Expr | None:
+    """Both sides of what is joined, whichever way the first one turns out, if the second reads what surely is there."""
     if isinstance(e, Binary) and e.op in _JOINED and _is_test(e):
-        left, right = (rewrite(x, _at_once) for x in (e.left, e.right))
-        return Binary(_JOINED[e.op], left, right)
+        left, right = (rewrite(x, lambda y: _at_once(y, sure)) for x in (e.left, e.right))
+        op = _JOINED[e.op] if {x.index for x in _elements([e.right])} <= sure else e.op
+        return Binary(op, left, right)
     return None
 
 

@@ -129,6 +129,8 @@ def test_only_what_a_branch_may_store_anyway_is_a_select():
     assert not told("if (s[t] > v) s[t] = v; else s[t] = 0;")
     assert not told("if (s[t] > v) { s[t] = v; __syncthreads(); }")
     assert not told("if (s[t] > v) s[t] += v;")
+    assert not told("if (s[t] > v && t + 1 < n && s[t + 1] > v) s[t + 1] = v;")  # it may be the last one
+    assert not told("if (t < 9) { v = s[t + 9]; } if (s[t] > v) s[t + 9] = v;")
     assert "&&" in with_selects("__global__ void k(float *s, int n) { if (s[0] > 1 || (n && s[1] < 2)) s[0] = 1; }")
 
 
