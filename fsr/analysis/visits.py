@@ -37,7 +37,7 @@ from fsr.source.form import (
     Stmt,
     While,
 )  # fmt: skip
-from fsr.source.walk import Block, base_name, jumps, names_in, names_written, walk_exprs, walk_stmts
+from fsr.source.walk import Block, base_name, contains_return, jumps, names_in, names_written, walk_exprs
 
 _UNSET = object()
 _TURNS = 256  # that a loop is followed
@@ -204,7 +204,7 @@ class _Walk(State):
             return then | self.block(s.orelse, lanes & ~whether)
         if (jumps(s.then) or jumps(s.orelse)) and not (self.left and self.left[-1].any_turn):
             raise _JumpError
-        self.may_end = self.may_end or _returns((*s.then, *s.orelse))
+        self.may_end = self.may_end or contains_return((*s.then, *s.orelse))
         before = self._kept()
         then = self.block(s.then, lanes)
         after = self._kept()
@@ -281,7 +281,7 @@ class _Walk(State):
     def _any_turn(self, s: For | While, lanes: Lanes) -> Lanes:
         """Any turn of a loop: what it sets is not known before one, nor behind it."""
         self.left[-1].any_turn = True
-        self.may_end = self.may_end or _returns(s.body)
+        self.may_end = self.may_end or contains_return(s.body)
         test = Binary(s.relation, Name(s.var), s.bound) if isinstance(s, For) else s.test
         self._forget_changed(s, lanes)
         self.value(test, lanes)
@@ -347,7 +347,3 @@ class _Walk(State):
             raise UnsureError
         else:
             self.values[key] = self.as_type(self.value(argument, lanes), self.types[key])
-
-
-def _returns(body: Block) -> bool:
-    return any(isinstance(s, Return) for s in walk_stmts(body))

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 _Made = TypeVar("_Made")
 ASSOCIATIVE = ("sum", "prod", "max", "min")
+PLACES = ("argmax", "argmin")  # folds that tell where an extreme is
 
 
 _KEPT = 4096  # characters of a tree's text: with those of all that is in it, more would take too much room

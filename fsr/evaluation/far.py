@@ -27,7 +27,7 @@ from fsr.evaluation.session import Session
 from fsr.evaluation.testing import CaseFailure, Runnable, run_once
 from fsr.hardware.dtypes import doubled, is_float
 from fsr.records import Candidate, Case, CaseKind, FaultKind, Image, Plan, Sizes
-from fsr.testgen.compare import Mismatch
+from fsr.testgen.compare import Mismatch, exactly_within
 from fsr.testgen.corners import CONSTANT
 from fsr.testgen.families import CROWNED
 from fsr.testgen.fitting import elements
@@ -170,14 +170,10 @@ def _whole(session: Session, plan: Plan, image: Image, cases: Sequence[Case]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Loose:
-    """A case, and by how much whole numbers may be off in it."""
+    """A case, and the contract that says by how much whole numbers may be off in it."""
 
     case: Case
-    slack: float
-
-
-def _loose(contract: Contract, case: Case) -> _Loose:
-    return _Loose(case, contract.tolerance.atol or 0.0)
+    contract: Contract
 
 
 def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[bool, CaseFailure | None]:
@@ -195,7 +191,7 @@ def _in_whole(session: Session, plan: Plan, image: Image, case: Case) -> tuple[b
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
             return False, None
         return True, CaseFailure(case, fault=fault.fault)
-    on = _loose(contract, case)
+    on = _Loose(case, contract)
     found = (_worst(on, n, None, wanted[n].reshape(-1), got[n].reshape(-1)) for n in outputs(contract, case))
     return True, next((f for f in found if f is not None), None)
 
@@ -221,7 +217,7 @@ def _on_case(session: Session, device: HostDevice, candidate: Candidate, image: 
 
     try:
         with _opened(session, device, candidate.plan, image, case) as subject:
-            on = _loose(session.contract, case)
+            on = _Loose(case, session.contract)
             return _Looked(_compared(on, subject, original.grid, chosen, wanted, by_data))
     except DeviceFault as fault:
         if fault.fault.kind in (FaultKind.MEMORY, FaultKind.HANG) or fault.fatal:
@@ -329,7 +325,7 @@ def _differing(on: _Loose, name: str, wanted: tuple[Array, Array], got: tuple[Ar
 
 def _worst(on: _Loose, name: str, places: Array | None, want: Array, have: Array) -> CaseFailure | None:
     """The first value that is grossly wrong; ``places``: where they stand, None for one after another."""
-    wrong, bound = _far_off(want, have, on.slack)
+    wrong, bound = _far_off(on.contract, want, have)
     if not wrong.any():
         return None
     at = int(np.flatnonzero(wrong)[0])
@@ -339,9 +335,10 @@ def _worst(on: _Loose, name: str, places: Array | None, want: Array, have: Array
     return CaseFailure(on.case, mismatch=mismatch)
 
 
-def _far_off(want: Array, have: Array, slack: float) -> tuple[Array, float]:
-    """Which values are grossly wrong, and the bound for those of the usual size; ``slack``: of whole numbers."""
+def _far_off(contract: Contract, want: Array, have: Array) -> tuple[Array, float]:
+    """Which values are grossly wrong, and the bound for those of the usual size."""
     if not is_float(want.dtype) or not len(want):
+        slack = exactly_within(contract, want.dtype) or 0.0
         return np.abs(doubled(want) - doubled(have)) > slack if slack else want != have, slack
     share = GROSS[want.dtype.itemsize]
     a, b = want.astype(np.float64), have.astype(np.float64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fsr.computation.computation import Computation
-from fsr.computation.expression import Fold, distinct
+from fsr.computation.expression import PLACES, Fold, distinct
 from fsr.contract.flags import fixed_at
 from fsr.contract.model import Contract
 from fsr.lifting.sampling import checked_sizes, is_narrow
@@ -15,7 +15,6 @@ from fsr.testgen.families import among
 _FAMILIES = ("normal", "uniform", "tripled", "negated")
 _NARROW = ("uniform", "negated", "normal")
 _TIED = among((0.25, 0.5, 1.0, 2.0))[0]
-PLACES = ("argmax", "argmin")
 
 
 def usual_cases(contract: Contract, watched: Sequence[Mapping[str, int]], *, part: bool) -> list[Case]:

@@ -7,15 +7,14 @@ original as it stands, so that no more is asked of it than that it mostly means 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
-from fsr.analysis.calls import is_atomic
 from fsr.source.form import Assign, Binary, Call, Declare, Expr, If, Index, Name, Stmt, Ternary, conjunction, conjuncts
 from fsr.source.mapping import rewrite, with_blocks
 from fsr.source.parse import parse_kernels
 from fsr.source.rewrite import redefinition, with_definitions
-from fsr.source.walk import Block, fresh, names_in, names_mentioned, walk_exprs, walk_stmts
+from fsr.source.walk import Block, exprs_of, fresh, names_in, names_mentioned, walk_expr, walk_exprs, walk_stmts
 
 _JOINED = {"&&": "&", "||": "|"}
 
@@ -49,12 +48,13 @@ class _Selects:
         stores = [x for x in s.then if isinstance(x, Assign) and x.op == "=" and isinstance(x.target, Name | Index)]
         if test is None or s.orelse or len(stores) != len(s.then):
             return (s,)
-        read = _elements([*(x for x in before if isinstance(x, Declare | Assign)), _first(test)])
-        sure = {e.index for e in read}
+        at_once = (e for x in before if isinstance(x, Declare | Assign) for e in exprs_of(x))
+        read = _elements((*at_once, _first(test)))
+        sure = {e.index for e in read}  # elements of arrays beside those are taken to be there, too
         elements = [x.target for x in stores if isinstance(x.target, Index)]
         joined = isinstance(test, Binary) and test.op in _JOINED  # of others compilers make selects of variables
         within = {x.index for x in elements} <= {x.index for x in elements if x in read}
-        if not (elements or joined) or not within or not all(map(_plain, walk_exprs((s,)))):
+        if not (elements or joined) or not within or any(isinstance(e, Call) for e in walk_exprs((s,))):
             return (s,)
         take = self._fresh("take")
         lines: Block = (Declare("bool", take, rewrite(test, lambda e: _at_once(e, sure))),)
@@ -88,16 +88,7 @@ def _of_data(body: Block) -> frozenset[str]:
 
 def _reads(e: Expr) -> bool:
     """Whether an expression reads an element, or calls something: what another lane has."""
-    return any(isinstance(x, Index | Call) for x in _parts(e))
-
-
-def _parts(e: Expr) -> list[Expr]:
-    return list(walk_exprs((Assign(Name(""), "=", e),)))
-
-
-def _plain(e: Expr) -> bool:
-    """Whether an expression may be reckoned whether or not the branch is taken."""
-    return not isinstance(e, Call) and not is_atomic(e)
+    return any(isinstance(x, Index | Call) for x in walk_expr(e))
 
 
 def _first(e: Expr) -> Expr:
@@ -105,17 +96,16 @@ def _first(e: Expr) -> Expr:
     return _first(e.left) if isinstance(e, Binary) and e.op in _JOINED else e
 
 
-def _elements(told: Sequence[Stmt | Expr]) -> set[Index]:
-    """Elements that surely are there; those of arrays beside them are taken to be, too."""
-    stmts = [x if isinstance(x, Declare | Assign) else Assign(Name(""), "=", x) for x in told]  # type: ignore[arg-type]
-    return {e for e in walk_exprs(tuple(stmts)) if isinstance(e, Index)}
+def _elements(told: Iterable[Expr]) -> set[Index]:
+    """The elements in some expressions."""
+    return {x for e in told for x in walk_expr(e) if isinstance(x, Index)}
 
 
 def _at_once(e: Expr, sure: set[Expr]) -> Expr | None:
     """Both sides of what is joined, whichever way the first one turns out, if the second reads what surely is there."""
     if isinstance(e, Binary) and e.op in _JOINED and _is_test(e):
         left, right = (rewrite(x, lambda y: _at_once(y, sure)) for x in (e.left, e.right))
-        op = _JOINED[e.op] if {x.index for x in _elements([e.right])} <= sure else e.op
+        op = _JOINED[e.op] if {x.index for x in _elements((e.right,))} <= sure else e.op
         return Binary(op, left, right)
     return None
 

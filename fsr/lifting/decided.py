@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from fsr.lifting.places import HUGE
 
 _WIDE = ("float32", "float64")  # casts to these make nought of no sum that has a 1 in it
-_COMPARED = {"gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
+COMPARED = {"gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
 _GREATER = {"gt": True, "ge": True, "ne": True, "eq": False}
 
 
@@ -49,7 +49,7 @@ class Decided:
         """What a comparison with nought, or with what an extreme begins with, always is; None where that depends."""
         known = self.graph.terms[a], self.graph.terms[b]
         if all(x[0] in ("const", "int") for x in known):
-            return bool(_COMPARED[name](known[0][1], known[1][1]))
+            return bool(COMPARED[name](known[0][1], known[1][1]))
         (low, high), (least, most) = self.places(a), self.places(b)
         if low > most:
             return _GREATER[name]

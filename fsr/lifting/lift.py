@@ -69,8 +69,9 @@ def lift_whole(
     if stopped():
         return Lifting(None, "it was stopped")
     try:
-        traced = TracingToolchain().compile(replace(candidate, source=with_selects(candidate.source)), compile_s)
-        if isinstance(traced, CompileFailure):
+        watched = replace(candidate, source=with_selects(candidate.source))
+        traced = TracingToolchain().compile(watched, compile_s)
+        if isinstance(traced, CompileFailure) and watched != candidate:
             traced = TracingToolchain().compile(candidate, compile_s)  # as it stands
         image = HostToolchain().compile(candidate, timeout_s=compile_s)
     except MissingToolError as missing:

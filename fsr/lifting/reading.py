@@ -13,6 +13,7 @@ from fsr.backends.host.tracing import ASIDE, COVERED, KINDS, TYPES, Trace
 from fsr.computation.expression import Order, beside
 from fsr.lifting.allowance import unlimited
 from fsr.lifting.casts import as_stored
+from fsr.lifting.decided import COMPARED
 from fsr.lifting.graph import LISTS, MOST_ORDERED, Graph
 from fsr.lifting.numbers import whole_number
 from fsr.lifting.refused import Refused, Unexplained
@@ -24,7 +25,6 @@ _LISTS = {
     "minimumnum": "min",
 }  # fmt: skip
 _BITWISE = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
-_COMPARED = {"gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "ne": operator.ne}
 _PREDICATES = {f"{kind}{p}": p for kind in "ou" for p in ("gt", "ge", "lt", "le", "ne")} | {
     **{f"s{p}": p for p in ("gt", "ge", "lt", "le")}, "eq": "eq", "ne": "ne", "oeq": "eq", "ueq": "eq", "one": "ne",
 }  # fmt: skip
@@ -210,10 +210,10 @@ class Reader:
         """What one of two conditions is, where that is known: as decided, or by literals alone. A condition that stands
         alone may be one on the place that is looked at."""
         x = self.graph.terms[side]
-        if x[0] in _COMPARED:
+        if x[0] in COMPARED:
             a, b = self._whole(int(x[1])), self._whole(int(x[2]))
             if a is not None and b is not None:
-                return bool(_COMPARED[x[0]](a, b))
+                return bool(COMPARED[x[0]](a, b))
         return self._decided(side)
 
     def _range(self, e: int) -> Range:

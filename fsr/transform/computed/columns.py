@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Expr, Fold, Load, names_in, valued
+from fsr.computation.expression import PLACES, Expr, Fold, Load, names_in, valued
 from fsr.computation.types import type_of
 from fsr.hardware.dtypes import float_limits, is_float, numpy_dtype
 from fsr.records import Scratch
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
-from fsr.transform.computed.folding import PLACES, compared, extent, folds_in, identity, step
+from fsr.transform.computed.folding import compared, extent, folds_in, identity, step
 from fsr.transform.computed.magnitude import largest_magnitude
 from fsr.transform.computed.packs import Packs, widths
 from fsr.transform.computed.parts import value_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Affine, Const, Expr, Fold, Number, Op, children, distinct, rebuilt
+from fsr.computation.expression import PLACES, Affine, Const, Expr, Fold, Number, Op, children, distinct, rebuilt
 from fsr.computation.types import type_of
 from fsr.transform.computed.parts import Part, name_of, value_of
 from fsr.transform.plain.c_text import TYPES, NotPlain
@@ -14,8 +14,6 @@ _FLOATS = {"float32": ("0.0f", "1.0f"), "float64": ("0.0", "1.0")}
 _TYPES = (*_FLOATS, "int32", "int64")
 NEUTRAL = {"sum": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}  # what changes nothing
 OPERATORS = {"sum": "sum", "prod": "product", "max": "max", "min": "min"}  # as fsr.transform.collectives calls them
-
-PLACES = ("argmax", "argmin")
 
 
 def folds_in(e: Expr) -> list[Fold]:

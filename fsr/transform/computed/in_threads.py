@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fsr.computation.expression import Affine, Expr, Fold, Load, Op, children, names_in, rebuilt
+from fsr.computation.expression import PLACES, Affine, Expr, Fold, Load, Op, children, names_in, rebuilt
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import a_pack_each, stores
-from fsr.transform.computed.folding import PLACES, c_type, checked, folds_in, identity, step
+from fsr.transform.computed.folding import c_type, checked, folds_in, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, Packs
 from fsr.transform.computed.parts import name_of, number_of, value_of
 from fsr.transform.computed.scene import Scene, along, bytes_of, loads_in

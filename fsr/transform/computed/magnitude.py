@@ -24,8 +24,8 @@ def largest_magnitude(e: Expr, contract: Contract, most: Callable[[str], float])
 
 
 def _range(e: Expr, contract: Contract, most: Callable[[str], float]) -> Range:
-    if largest_whole(e) < math.inf:
-        return _whole(e)
+    if (whole := _whole(e)) != _ANY:
+        return whole
     parts = [_range(x, contract, most) for x in _beneath(e)]
     if any(math.isinf(end) for part in parts for end in part):
         return _ANY

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from fsr.transform.computed.folding import PLACES
+from fsr.computation.expression import PLACES
 from fsr.transform.computed.packs import MOST_BYTES
 from fsr.transform.computed.parts import RECORDS
 from fsr.transform.computed.row_form import Rows, carried_on, kept_between, rows, streams

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fsr.computation.computation import Statement
 from fsr.computation.expression import (
+    PLACES,
     Const,
     Expr,
     Fold,
@@ -22,7 +23,7 @@ from fsr.computation.expression import (
 from fsr.computation.printing import affine_text
 from fsr.computation.types import CASTS, type_of
 from fsr.transform.computed.attention_form import uncast
-from fsr.transform.computed.folding import PLACES, best, checked, extent, folds_in
+from fsr.transform.computed.folding import best, checked, extent, folds_in
 from fsr.transform.computed.parts import Domain, name_of, number_of, value_of
 from fsr.transform.computed.scene import Scene, along, loads_in, plain, surely
 from fsr.transform.plain.c_text import NotPlain

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from fsr.computation.expression import Expr, Load, Op, names_in
+from fsr.computation.expression import PLACES, Expr, Load, Op, names_in
 from fsr.computation.types import type_of
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.attention_form import uncast
 from fsr.transform.computed.columns import lead_dims
-from fsr.transform.computed.folding import OPERATORS, PLACES, begun, best, c_type, identity, step
+from fsr.transform.computed.folding import OPERATORS, begun, best, c_type, identity, step
 from fsr.transform.computed.gathered import side_by_side
 from fsr.transform.computed.packs import pack_type
 from fsr.transform.computed.parts import value_of

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fsr.computation.expression import Expr, Load, names_in, renamed
+from fsr.computation.expression import PLACES, Expr, Load, names_in, renamed
 from fsr.computation.printing import affine_text
 from fsr.computation.types import type_of
 from fsr.hardware.limits import STATIC_SHARED_BYTES
@@ -20,7 +20,7 @@ from fsr.records import Scratch
 from fsr.source.names import indent, unrolled
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.columns import Columns, columns, finish, scratch_of
-from fsr.transform.computed.folding import OPERATORS, PLACES, c_type, extent, identity, step
+from fsr.transform.computed.folding import OPERATORS, c_type, extent, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, pack_type
 from fsr.transform.computed.parts import Part, value_of
 from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, reads, rows, shared_by_row

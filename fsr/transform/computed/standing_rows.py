@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.computation.computation import Statement
-from fsr.computation.expression import Expr, Load, distinct, names_in, renamed
+from fsr.computation.expression import PLACES, Expr, Load, distinct, names_in, renamed
 from fsr.source.names import indent
 from fsr.transform.computed.assembly import Written
 from fsr.transform.computed.elements import a_pack_each
-from fsr.transform.computed.folding import PLACES, c_type, identity, step
+from fsr.transform.computed.folding import c_type, identity, step
 from fsr.transform.computed.packs import MOST_BYTES, Packs, pack_type
 from fsr.transform.computed.parts import name_of, value_of
 from fsr.transform.computed.row_form import ELEMENT, RowFold, Rows, gathered, in_its_place, in_place, own_place, reads

@@ -34,7 +34,7 @@ from fsr.source.form import (
     While,
     number,
 )  # fmt: skip
-from fsr.source.mapping import rewrite, with_blocks, with_exprs
+from fsr.source.mapping import rewrite, substitute, with_blocks, with_exprs
 from fsr.source.walk import Block, fresh, names_mentioned, names_written
 from fsr.transform.jam.terms import Types, hoisted
 
@@ -195,7 +195,7 @@ class Jam:
                 body.extend(self._element((s,), places))
                 if isinstance(s, Declare):
                     places.pop(s.name, None)
-                    own |= {} if init is None else {s.name: _told(init, own)}
+                    own |= {} if init is None else {s.name: substitute(init, own)}
                 continue
             array, place, value = self._array(s, init, own)
             arrays.append(array)
@@ -219,7 +219,7 @@ class Jam:
         if "auto" in type_.split():
             if not isinstance(s.init, Binary) or init is None:
                 raise Unclear
-            type_ = f"decltype({emit_expr(self._first(_told(init, own)))})"
+            type_ = f"decltype({emit_expr(self._first(substitute(init, own)))})"
         if isinstance(init, OpaqueExpr):
             if not ZEROS.fullmatch(init.text):
                 raise Unclear
@@ -234,11 +234,6 @@ class Jam:
     def _element(self, stmts: Block, places: Places) -> Block:
         """The statements of the thread ``u``."""
         return self._threads.told(placed(stmts, dict(places)), self.u)
-
-
-def _told(e: Expr, values: Mapping[str, Expr]) -> Expr:
-    """An expression with values in the place of some variables."""
-    return rewrite(e, lambda x: values.get(x.text) if isinstance(x, Name) else None)
 
 
 def placed(stmts: Block, places: dict[str, Expr]) -> Block:
