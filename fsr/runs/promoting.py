@@ -28,6 +28,7 @@ from fsr.runs.engine import CLEARLY, COMPILE_TIMEOUT_S, EVALUATE_TIMEOUT_S, outc
 from fsr.runs.enriching import Enricher
 from fsr.runs.refusals import Refusals
 from fsr.runs.resuming import demoted
+from fsr.search.defects import defects_of
 from fsr.search.proposal import Proposal, Trial
 from fsr.search.proposers.deterministic import BY_SIZE
 from fsr.search.refinement import Refinement
@@ -39,6 +40,7 @@ GRACE_S = 3.0  # that they may take longer than the promotion itself
 TRIES = 6  # promotions; those that fail where others did are refused before one
 REFUSALS = 24  # of these and of those
 CUT = 1.5  # one that was cut short would have taken this much of what it was given, at the least
+AS_GOOD = 1.02  # times so near that which candidate is promoted first is decided by what may be wrong with it
 AFTER_STOP_S = 30.0  # when a run was stopped, no further try begins later than this: a first refusal may take 10
 
 
@@ -176,7 +178,19 @@ class Promoter:
         limit = baseline / CLEARLY if self._tied else baseline
         faster = [t for t in self.refinement.ranked() if t.proposal.id and (t.time_ns or baseline) < limit]
         others = [t for t in faster if not self._refusals.suspect(t)]
-        return next(iter([*others, *faster]), None)
+        return self._safest(others or faster) if faster else None
+
+    def _safest(self, trials: list[Trial]) -> Trial:
+        """Of those that are as good as the first, one with as few as can be of the actions that made others of this run
+        wrong: a reciprocal that flips the choice of one comparison in a million passes many a test, and what it gains
+        is not worth a promotion, of which a short budget has one."""
+        wrong = {action for action, counts in defects_of(self.refinement.trials).items() if "wrong" in counts}
+        limit = (trials[0].time_ns or 0.0) * AS_GOOD
+
+        def risk(trial: Trial) -> int:
+            return sum(move.partition("@")[0] in wrong for move in trial.proposal.candidate.actions)
+
+        return min((t for t in trials if (t.time_ns or 0.0) <= limit), key=risk)
 
     def _judged(self, trial: Trial) -> Outcome | None:
         """What promotion says of a candidate; None when the budget ended first."""

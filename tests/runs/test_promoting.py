@@ -254,7 +254,8 @@ def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, 
     path = ("tile@kernel[v=8]", "flag@plan[mode=fast]")
     first, more = refinement.ranked()[0].proposal, (*path, "hint@kernel")
     for number, moves in enumerate((more, path, (*path, "unroll@loop"), ("tile@kernel[v=4]", path[1]))):
-        proposal = replace(first, id=100 + number, hash=str(number), candidate=replace(first.candidate, actions=moves))
+        candidate = replace(first.candidate, actions=moves)
+        proposal = replace(first, id=100 + number, hash=str(number), candidate=candidate, move=moves[-1])
         refinement._trials[proposal.id] = Trial(proposal, timed(50.0 + number))
     judges = Judges({})
     judges.wrong = "flag@plan[mode=fast]"
@@ -262,6 +263,29 @@ def test_what_has_all_moves_of_one_that_was_wrong_waits(refinement: Refinement, 
     assert winner is not None
     assert winner.proposal.id == first.id
     assert judges.asked == [more, path, first.candidate.actions, first.candidate.actions]
+
+
+@pytest.mark.parametrize(("time_ns", "first"), [(50.5, "tile"), (52.0, "round")])
+def test_of_two_that_are_as_fast_the_one_without_what_was_wrong_goes_first(
+    time_ns: float, first: str, refinement: Refinement, tmp_path: Path
+) -> None:
+    """Rounding otherwise made another candidate wrong; it gains less here than what it may cost."""
+    base = refinement.ranked()[0].proposal
+    wrong = replace(timed(10.0), status=Status.WRONG, timing=None)
+    made = [
+        (("unroll@kernel[v=2]", "round@kernel"), wrong),
+        (("round@kernel", "tile@kernel[v=8]"), timed(50.0)),
+        (("tile@kernel[v=8]", "hint@kernel"), timed(time_ns)),
+    ]
+    for number, (moves, outcome) in enumerate(made):
+        candidate = replace(base.candidate, actions=moves)
+        proposal = replace(
+            base, id=100 + number, hash=str(number), candidate=candidate, move=moves[-1], origin="action"
+        )
+        refinement._trials[proposal.id] = Trial(proposal, outcome)
+    winner = promoted(refinement, Judges({}), tmp_path)
+    assert winner is not None
+    assert winner.proposal.candidate.actions[0].startswith(first)
 
 
 def test_ambiguous_ones_are_followed_by_the_next_fastest(refinement: Refinement, tmp_path: Path) -> None:
