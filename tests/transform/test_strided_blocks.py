@@ -124,8 +124,9 @@ def test_blocks_that_ask_how_many_they_are_get_other_sizes(subject_from, runner)
         ("stride = blockDim.x", "stride = 128", set()),
         ("v = most_of_block(v);", "v = most_of_block(v); atomicMax(y + threadIdx.x / 128, v);", set()),
         ('grid = "n"', 'grid = "ceil_div(n * 128, 128)"', set()),
+        ("block = 128", "block = 32", set()),
     ],
-    ids=["room", "a thread an element", "a pointer of its own", "the number", "by thread", "other blocks"],
+    ids=["room", "a thread an element", "a pointer of its own", "the number", "by thread", "other blocks", "one warp"],
 )
 def test_and_none_where_threads_are_counted_on(old: str, new: str, left: set[int], subject_from) -> None:
     assert old in ROWS

@@ -8,7 +8,17 @@ from collections.abc import Collection, Iterator
 from fsr.analysis.functions import thread_aware
 from fsr.analysis.macros import expanded
 from fsr.source.form import Assign, Binary, Call, Declare, Expr, For, If, Index, Member, Name, Ternary, While
-from fsr.source.walk import base_name, identifiers, integer, names_assigned, walk_expr, walk_exprs, walk_stmts
+from fsr.source.parse import parse_device_functions
+from fsr.source.walk import (
+    base_name,
+    contains_warp_wide,
+    identifiers,
+    integer,
+    names_assigned,
+    walk_expr,
+    walk_exprs,
+    walk_stmts,
+)
 from fsr.transform.target import Target
 
 _THREAD = frozenset({"threadIdx.x"})
@@ -19,6 +29,8 @@ _ORDERED = frozenset({"<", "<=", ">", ">="})
 def goes_in_strides(target: Target, constant: str) -> bool:
     """Whether threads reach buffers by loops in strides of the constant alone, or all alike, and nothing takes a thread
     for an element because there happen to be as many. Float sums come in another order."""
+    if _is_one_warp(target):
+        return False
     kernel = expanded(target.kernel, target.source)
     loops = [s for s in walk_stmts(kernel.body) if isinstance(s, For)]
     strided = [loop for loop in loops if _strides(loop, target, constant)]
@@ -30,6 +42,14 @@ def goes_in_strides(target: Target, constant: str) -> bool:
     return not any(_by_thread(e, buffers, target, aware) for e in walk_exprs(kernel.body)) and all(
         _asks_few(test, target, constant) for test in _tests(target)
     )
+
+
+def _is_one_warp(target: Target) -> bool:
+    """Whether lanes of a warp tell each other something in a block that is one warp: that is what all its threads have,
+    of which each of several warps would have a part."""
+    threads = target.threads
+    forms = (target.kernel, *parse_device_functions(target.source).values())
+    return (threads is None or threads <= _FEW) and any(contains_warp_wide(form.body) for form in forms)
 
 
 def _strides(loop: For, target: Target, constant: str) -> bool:
