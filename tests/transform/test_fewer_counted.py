@@ -59,3 +59,38 @@ def test_nothing_is_offered_where_it_would_show(old: str, new: str, subject_from
     assert old in text
     assert list(FewerBlocks().moves(subject_from(text)))
     assert not list(FewerBlocks().moves(subject_from(text.replace(old, new))))
+
+
+PARTS = f"""extern __shared__ char memory[]; T *bins = (T *)memory; DEAR
+    for (int b = threadIdx.x; b < 32; b += blockDim.x) {{ bins[b] = 0; heavy[b] = 0; counts[b] = 0; }}
+    __syncthreads(); {START}
+    if (i < n) {{ int b = (int)(x[i] * 5) & 31; atomicAdd(&bins[b], x[i]); atomicAdd(heavy + b, x[i] * 0.5);
+        atomicAdd(&counts[b], 1u); }}
+    __syncthreads();
+    if (t < 32) {{ atomicAdd(&to[t], bins[t] + T(heavy[t])); atomicAdd((unsigned *)&to[t + 32], counts[t]); }}"""
+CUTS = {
+    "one behind the other": "double *heavy = (double *)(bins + 32); unsigned *counts = (unsigned *)&heavy[32];",
+    "all from the beginning": "double *heavy = (double *)(memory + 128); unsigned *counts = (unsigned *)memory + 96;",
+    "lengths of the launch": "double *heavy = (double *)(bins + m * 2 + 32); "
+    "unsigned *counts = (unsigned *)(heavy + 32 + m);",
+}
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_what_pointers_cut_out_of_the_launchs_memory_are_arrays_of_their_own(cut: str, subject_from, runner) -> None:
+    check(kernel(PARTS.replace("DEAR", CUTS[cut]), shared='"512 + 1024 * m"'), subject_from, runner)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        "double *heavy = (double *)bins; unsigned *counts = (unsigned *)(heavy + 32);",
+        "double *heavy = (double *)(bins + 32); unsigned *counts = (unsigned *)(memory + 128);",
+        "double *heavy = (double *)(bins + 32); unsigned *counts = (unsigned *)(heavy + 32 + threadIdx.x);",
+        "double *heavy = (double *)(bins + 32); unsigned *counts = (unsigned *)(heavy + 32); counts += 2;",
+    ],
+    ids=["two types at the beginning", "two types at one place", "a thread's own", "moved on"],
+)
+def test_none_where_one_cannot_be_told_from_the_other(cut: str, subject_from) -> None:
+    text = kernel(PARTS.replace("DEAR", cut), shared='"1024 + 4 * n"')
+    assert not list(FewerBlocks().moves(subject_from(text)))

@@ -38,6 +38,7 @@ from fsr.source.form import (
 from fsr.source.walk import Block, is_zero
 from fsr.transform.fewer.called import Called, called, folds_of_atomics, is_wait
 from fsr.transform.fewer.expressions import Expressions
+from fsr.transform.fewer.launched import Launched
 from fsr.transform.fewer.values import FIXED, UNSET, ZERO, Frame, UnknownError, Value, converted, joined
 from fsr.transform.target import Target
 
@@ -58,6 +59,9 @@ class Commutes(Expressions):
     added: set[str] = field(default_factory=set)  # parameters to whose memory leaves go
     depth: int = 0
     last: bool = False
+
+    def __post_init__(self) -> None:
+        self.launched = Launched(self.target)
 
     def passes(self, body: Block, env: Frame) -> bool:
         """Whether the statements commute, with such values at first; they are in ``env`` afterwards."""
@@ -152,7 +156,10 @@ class Commutes(Expressions):
             raise UnknownError
         if "*" not in s.type and "auto" not in s.type:
             env.types[s.name] = s.type
-        if s.init is None or (s.dims and isinstance(s.init, OpaqueExpr)):
+        if part := "" if self.depth else self.launched.part(s.name):
+            self.held.setdefault(part, UNSET)
+            self._set(s.name, Value("shared", type=self.plain(s.type.replace("*", "")), memory=part), env)
+        elif s.init is None or (s.dims and isinstance(s.init, OpaqueExpr)):
             self._set(s.name, UNSET if s.init is None else self._braces(s.init), env)
         else:
             self._set(s.name, self.as_type(self.value(s.init, env), s.type), env)
