@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fsr.transform.all_kernels import OnAllKernels
 from fsr.transform.atomics.action import PRIVATE_BINS, REDUCE_ATOMICS
+from fsr.transform.atomics.bin_copies import SpreadBins
 from fsr.transform.atomics.segments import SegmentAtomics
 from fsr.transform.atomics.shared_atomics import SharedAtomics
 from fsr.transform.axes.delinearize import Delinearize
@@ -85,7 +86,7 @@ from fsr.transform.vector.vectorize import Vectorize, VectorizeLoop
 
 # They deal work out to threads anew.
 STRUCTURAL: tuple[Action, ...] = (
-    ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SegmentAtomics(),
+    ROW_PER_WARP, ROW_PER_BLOCK, REDUCE_ATOMICS, PRIVATE_BINS, SharedAtomics(), SpreadBins(), SegmentAtomics(),
     StepLaunches(), MarchStencil(), TileStencil(), SwapIds(), DealThreads(), Delinearize(), SpreadLoop(),
     SegmentMarch(), MoreBlocks(), TwoStageFold(), ShareLoop(), JoinSteps(), StepsInBlock(), FuseLaunches(),
     BlockShape(), CoarsenRows(), BlockShape3D(), TileSize(), WholeBlocks(), ShareSection(), WarpSection(),
