@@ -261,7 +261,7 @@ def _assigned_in(node: Any) -> frozenset[str]:
                 pass
             case Assign(target=target):
                 found.add(base_name(target) or "")
-            case For(type=None, var=name) | Unary("&", Name(name) | Member(Name(name))):
+            case For(type=None, var=name) | Unary("&", Name(name) | Member(Name(name), arrow=False)):
                 found.add(name)
             case OpaqueExpr(text) | OpaqueStmt(text):
                 found |= opaque_names(text)

@@ -62,6 +62,48 @@ def test_a_buffer_that_is_large_and_sums_that_must_be_exact_stay(subject_from) -
     assert not list(SHARED.moves(subject_from(kernel(added, tolerance="exact = true"))))
 
 
+COUNTERS = "struct Counters { TYPE seen; TYPE kept, lost; };\n__global__ void k(const int *x, Counters *out,"
+OF_MEMBERS = [
+    ('["1", "3"]', "atomicAdd(&out->seen, 1); if (x[i] > 3) atomicAdd(&out->lost, x[i]);"),
+    ('["bins", "3"]', "int b = abs(x[i]) % bins; atomicAdd(&out[b].kept, 2); atomicAdd(&(out + b)->lost, x[i]);"),
+]
+
+
+def of_members(shape: str, work: str, type_: str = "int") -> str:
+    text = kernel(GUARD.format(work), out=type_, x="int", shape=shape)
+    return text.replace(f"__global__ void k(const int *x, {type_} *out,", COUNTERS.replace("TYPE", type_))
+
+
+@pytest.mark.parametrize("type_", ["int", "unsigned", "float", "double"])
+@pytest.mark.parametrize(("shape", "work"), OF_MEMBERS)
+def test_members_of_structures_are_places_too(shape: str, work: str, type_: str, subject_from, runner) -> None:
+    subject = subject_from(of_members(shape, work, type_))
+    moves = list(SHARED.moves(subject))
+    assert {m.param("copies") for m in moves} == {1, 4}
+    for move in moves:
+        changed = SHARED.apply(subject, move)
+        assert "Counters *out" in changed.source  # callers pass what they did
+        runner.check(subject, changed, *SIZES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("kept, lost;", "kept[2];"),
+        ("int seen;", "unsigned seen;"),
+        ("x[i]);", "x[i]); if (x[i] == 9) out->kept = 2;"),
+        ("x[i]);", "x[i]); if (x[i] == 9) atomicMax(&out->kept, 2);"),
+        ("x[i]);", "x[i]); Counters copy = out[0]; if (copy.seen == -9) return;"),
+    ],
+    ids=["an array", "two types", "stored to", "two operations", "read"],
+)
+def test_members_that_are_more_than_counted_stay(old: str, new: str, subject_from) -> None:
+    text = of_members(*OF_MEMBERS[0]).replace("out->lost", "out->kept" if "[2]" not in new else "out->kept[0]")
+    assert old in text
+    assert list(SHARED.moves(subject_from(of_members(*OF_MEMBERS[0]))))
+    assert not list(SHARED.moves(subject_from(text.replace(old, new))))
+
+
 IN_RUNS = [
     (GUARD.format("atomicAdd(&out[i / 5 % bins], x[i]);"), "float", "float", True),
     (GUARD.format("atomicAdd(&out[i * 7 / 40 % bins], x[i]);"), "int", "int", True),

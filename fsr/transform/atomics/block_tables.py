@@ -3,6 +3,7 @@ a block may gather what it adds to them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,22 +13,22 @@ from fsr.errors import ContractError
 from fsr.expressions import parse
 from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Role
-from fsr.source.form import Expr, If, Literal, Name, Return, Stmt, Unary
+from fsr.source.form import Cast, Expr, If, Literal, Name, OpaqueExpr, OpaqueStmt, Return, Stmt, Unary
 from fsr.source.macros import reached_by_macros
 from fsr.source.walk import (
     Block,
     blocks_of,
     contains_barrier,
-    contains_opaque,
     contains_return,
     contains_warp_wide,
     names_mentioned,
     nodes,
+    opaque_names,
     walk_stmts,
 )
 from fsr.transform.atomics.global_atomics import Target as Gathered
-from fsr.transform.atomics.global_atomics import atomic_of, counts_only, gathered_type
-from fsr.transform.atomics.shared_places import with_plain_places
+from fsr.transform.atomics.global_atomics import counts_only, gathered_type
+from fsr.transform.atomics.shared_places import Place, place_of, with_plain_places
 from fsr.transform.details.shared_locals import room_of, static_in
 from fsr.transform.fewer.called import forwarded_atomics
 from fsr.transform.sizes import largest, largest_timed
@@ -41,9 +42,10 @@ _SLACK = 4  # a table is as large as it may ever be, unless that is so many time
 @dataclass(frozen=True, slots=True)
 class Table:
     """What a kernel adds to one parameter. ``places``: how many there are, as a size expression; ``most``: that at the
-    contract's largest sizes, ``timed``: at those that are timed."""
+    contract's largest sizes, ``timed``: at those that are timed. ``base``: the parameter, or what it is taken for."""
 
     to: Gathered
+    base: Expr
     places: str
     most: int
     timed: int
@@ -78,37 +80,49 @@ class Room:
 def tables(target: Target) -> tuple[Target, list[Table]]:
     """The tables of a kernel, and the target in whose kernel each of their atomics names its parameter."""
     leaves = macros_that_leave(target.source) & names_mentioned(target.kernel.body)
-    if "atomic" not in target.source or target.threads is None or leaves or contains_opaque(target.kernel.body):
+    if "atomic" not in target.source or target.threads is None or leaves or _hides(target.kernel.body):
         return target, []
     plain = with_plain_places(target)
     body = plain.kernel.body
     if _leaves_early(body) or not _met_by_all(body):
         return target, []
-    places: dict[str, list[tuple[str, Expr, str, Expr]]] = {}
+    places: dict[str, list[Place]] = {}
     for stmt in walk_stmts(body):
-        place = atomic_of(stmt)
+        place = place_of(stmt)
         if place is not None:
-            places.setdefault(place[0], []).append(place)
+            places.setdefault(place.pointer, []).append(place)
     hidden = reached_by_macros(target.source)
     return plain, [t for n, own in places.items() if n not in hidden and (t := _table(plain, n, own)) is not None]
 
 
-def _table(target: Target, name: str, own: list[tuple[str, Expr, str, Expr]]) -> Table | None:
+def _hides(body: Block) -> bool:
+    """Whether something cannot be read; members in braces (``{kept_a, kept_b}``) can."""
+    if any(isinstance(s, OpaqueStmt) for s in walk_stmts(body)):
+        return True
+    hidden = [e for e in nodes(body) if isinstance(e, OpaqueExpr) and e.text]
+    return any(re.fullmatch(r"\{[\w\s,.]*\}", e.text) is None for e in hidden)
+
+
+def _table(target: Target, name: str, own: list[Place]) -> Table | None:
     argument = target.argument(name) if name in target.unaliased else None
-    uses = sum(isinstance(e, Name) and e.text == name for e in nodes(target.kernel.body))
-    operations = {operation for _, _, operation, _ in own}
-    if argument is None or argument.role is Role.IN or uses != len(own) or len(operations) != 1:
+    uses = sum(
+        (isinstance(e, Name) and e.text == name) or (isinstance(e, OpaqueExpr) and name in opaque_names(e.text))
+        for e in nodes(target.kernel.body)
+    )
+    ways = {(p.operation, p.base) for p in own}
+    if argument is None or argument.role is Role.IN or uses != len(own) or len(ways) != 1:
         return None
-    operation = operations.pop()
-    written = element_type(next(p.type for p in target.kernel.params if p.name == name))
+    operation, base = ways.pop()
+    pointed = base.type if isinstance(base, Cast) else next(p.type for p in target.kernel.params if p.name == name)
+    written = element_type(pointed)
     type_ = gathered_type(number_type(written, target.aliases), operation)
     places = target.elements(name) or ""
     most, timed = largest(target.contract, places), largest_timed(target.contract, places)
     if type_ is None or not most or not timed or not _is_cudas(target, f"atomic{operation}"):
         return None
-    to = Gathered(name, name, Literal("0"), operation, type_, False, counts_only(operation, [v for *_, v in own]))
+    to = Gathered(name, name, Literal("0"), operation, type_, False, counts_only(operation, [p.value for p in own]))
     sums = type_ in ("float", "double") and not to.counts
-    return None if sums and target.exact else Table(to, places, most, timed)
+    return None if sums and target.exact else Table(to, base, places, most, timed)
 
 
 def _is_cudas(target: Target, name: str) -> bool:

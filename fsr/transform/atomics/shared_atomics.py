@@ -36,7 +36,7 @@ from fsr.source.mapping import map_stmts
 from fsr.source.walk import BARRIER, fresh
 from fsr.transform.atomics.block_tables import Room, Table, bytes_of, kept_in, rooms, tables
 from fsr.transform.atomics.block_turns import Turns, turns
-from fsr.transform.atomics.global_atomics import atomic_of
+from fsr.transform.atomics.shared_places import Place, place_of
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.share import plus, times
@@ -125,8 +125,9 @@ class _Made:
         by_pointer = {t.room.table.to.pointer: t for t in self.tables}
 
         def gathered(stmt: Stmt) -> Stmt:
-            place = atomic_of(stmt)
-            return stmt if place is None or place[0] not in by_pointer else by_pointer[place[0]].gathered(stmt)
+            place = place_of(stmt)
+            found = None if place is None else by_pointer.get(place.pointer)
+            return stmt if place is None or found is None else found.gathered(stmt, place)
 
         ahead = [s for t in self.tables for s in t.declared()] + [t.emptied() for t in self.tables]
         added = [t.added() for t in self.tables]
@@ -184,14 +185,12 @@ class _Gathering:
         nothing = Literal(self.room.table.to.nothing)
         return self._over(self.of_copies(self.room.copies), Assign(Index(self.bins, self._turn), "=", nothing))
 
-    def gathered(self, stmt: Stmt) -> Stmt:
+    def gathered(self, stmt: Stmt, place: Place) -> Stmt:
         """An atomic in the block's memory, or where it was at sizes for which there is no room."""
-        place, to = atomic_of(stmt), self.room.table.to
-        assert place is not None
-        _, index, operation, value = place
+        to = self.room.table.to
         own = Name(self.called["own"]) if self.room.copies > 1 else self.bins
-        into = "Add" if operation == "Sub" else operation  # what is taken away in all is a sum
-        near = ExprStmt(Call(Name(f"atomic{into}"), (Unary("&", Index(own, index)), to.binned(value))))
+        into = "Add" if place.operation == "Sub" else place.operation  # what is taken away in all is a sum
+        near = ExprStmt(Call(Name(f"atomic{into}"), (Unary("&", Index(own, place.index)), to.binned(place.value))))
         return near if self.room.fits else If(Binary("!=", self.count, number(0)), (near,), (stmt,))
 
     def added(self) -> Stmt:
@@ -200,7 +199,9 @@ class _Gathering:
         sum_: Expr = Index(self.bins, self._turn)
         for copy in range(1, self.room.copies):
             sum_ = to.folded(sum_, Index(self.bins, plus(self._turn, self.of_copies(copy))))
-        add = ExprStmt(Call(Name(to.gathered), (Unary("&", Index(Name(to.pointer), self._turn)), to.ungathered(total))))
+        add = ExprStmt(
+            Call(Name(to.gathered), (Unary("&", Index(self.room.table.base, self._turn)), to.ungathered(total)))
+        )
         some = If(Binary("!=", total, Literal(to.nothing)), (add,))
         return self._over(self.count, Declare(f"const {to.bin_type}", total.text, sum_), some)
 

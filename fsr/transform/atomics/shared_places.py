@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from fsr.analysis.calls import ATOMICS
+from fsr.analysis.effects import element_type
+from fsr.analysis.records import members_of
+from fsr.analysis.types import number_type
 from fsr.records import Role
 from fsr.source.form import (
     Binary,
@@ -18,14 +22,16 @@ from fsr.source.form import (
     Index,
     KernelForm,
     Literal,
+    Member,
     Name,
     Stmt,
     Unary,
     While,
+    number,
 )  # fmt: skip
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import Block, fresh, integer, names_assigned, nodes, taken_names, variables, walk_stmts
-from fsr.transform.atomics.global_atomics import address_of
+from fsr.transform.atomics.global_atomics import address_of, atomic_of
 from fsr.transform.sizes import always
 from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.target import Target
@@ -50,7 +56,65 @@ def with_plain_places(target: Target) -> Target:
     while (plain := _without_a_pointer(kernel)) is not None:
         kernel = plain
     target = replace(target, kernel=kernel)
-    return replace(target, kernel=replace(kernel, body=map_stmts(kernel.body, lambda s: _added(target, s))))
+    body = map_stmts(kernel.body, lambda s: _as_number(target, _added(target, s)))
+    return replace(target, kernel=replace(kernel, body=body))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an atomic statement goes: ``base[index]`` behind parameter ``pointer``, with ``value``."""
+
+    pointer: str
+    base: Expr
+    index: Expr
+    operation: str
+    value: Expr
+
+
+def place_of(s: Stmt) -> Place | None:
+    """The place of an atomic statement, behind a parameter or one that is taken for a pointer to numbers."""
+    if (found := atomic_of(s)) is not None:
+        pointer, index, operation, value = found
+        return Place(pointer, Name(pointer), index, operation, value)
+    match s:
+        case ExprStmt(Call(Name(name), (Unary("&", Index(Cast(_, Name(pointer)) as base, index)), value))):
+            return Place(pointer, base, index, name.removeprefix("atomic"), value) if name in ATOMICS else None
+    return None
+
+
+# ---------------------------------------------------------------- members of structures
+
+
+def _as_number(target: Target, s: Stmt) -> Stmt:
+    """``&p->m`` and ``&p[i].m`` as places among numbers, where a parameter points to structures of nothing else."""
+    match s:
+        case ExprStmt(Call(callee, (Unary("&", Member(base, member, arrow)), value))):
+            found = _record_of(target, base if arrow else Unary("&", base))
+            if found is not None and (number_ := _number_of(target, found[0], member)) is not None:
+                type_, count, at = number_
+                index: Expr = number(at)
+                if integer(found[1]) != 0:
+                    index = Binary("+", Binary("*", found[1], number(count)), index)
+                words = Cast(f"{type_} *", Name(found[0]), "reinterpret_cast")
+                return replace(s, expr=Call(callee, (Unary("&", Index(words, index)), value)))
+    return s
+
+
+def _record_of(target: Target, address: Expr) -> tuple[str, Expr] | None:
+    """The parameter that points to a structure, and which one behind it."""
+    found = address_of(address)
+    known = {p.name for p in target.kernel.params if p.is_pointer}
+    return found if found is not None and found[0] in known - names_assigned(target.kernel.body) else None
+
+
+def _number_of(target: Target, pointer: str, member: str) -> tuple[str, int, int] | None:
+    """The type of all members of the structures behind a parameter, how many they are, and which one a member is."""
+    type_ = element_type(next(p.type for p in target.kernel.params if p.name == pointer))
+    members = members_of(target.source, type_)
+    if members is None or any(m.dims for m in members.values()) or member not in members:
+        return None
+    types = {number_type(m.type, target.aliases) for m in members.values()}
+    return (types.pop(), len(members), list(members).index(member)) if len(types) == 1 else None
 
 
 def _place(s: Stmt) -> tuple[str, Expr] | None:
