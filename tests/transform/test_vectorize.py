@@ -51,6 +51,14 @@ def test_elementwise_kernels_keep_their_results(subject_from, apply_move, runner
     runner.check(subject, changed, *SIZES)
 
 
+def test_pointers_that_a_point_declares_stand_in_front(subject_from, apply_move, runner) -> None:
+    body = "int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { float *out = (float *)y; out[i] = 2 * x[i]; }"
+    subject = subject_from(text(body))
+    changed = apply_move(Vectorize(), subject, "[width=4,threads=128]")
+    assert changed.source.index("float *out") < changed.source.index("fsr_aligned<16>(out)")
+    runner.check(subject, changed, *SIZES)
+
+
 def test_unaligned_pointers_take_the_scalar_way(subject_from, apply_move, close_outputs):
     subject = subject_from(text(RETURNS))
     changed = apply_move(Vectorize(), subject, "[width=4,threads=128]")

@@ -31,6 +31,7 @@ from fsr.source.walk import (
     fresh,
     loop_regions,
     loops,
+    names_assigned,
     names_in,
     names_written,
     walk_stmts,
@@ -108,7 +109,9 @@ def _jumps(body: tuple[Stmt, ...]) -> bool:
 
 def _vector_body(target: Target, point: Pointwise, found: Streams, width: int) -> tuple[Stmt, ...]:
     name, type_, bound = point.ids["x"].name, point.type_of("x"), point.bounds["x"][0]
-    first, body = fresh(f"first_{name}", target.names), (*point.lead, *point.core)
+    first, every = fresh(f"first_{name}", target.names), (*point.lead, *point.core)
+    pointers = _pointers_to_parameters(target, every)
+    body = tuple(s for s in every if s not in pointers)
     start = Declare(f"const {type_}", first, Binary("*", id_expression("x"), number(width)))
     code = packed(target, found, body, width, Name(first), first)
     end = Binary("+", Name(first), number(width))
@@ -121,7 +124,19 @@ def _vector_body(target: Target, point: Pointwise, found: Streams, width: int) -
     work: Stmt = If(inside, (*code.before, code.body, *code.after), (tail,))
     if len(point.ids) > 1:
         work = If(point.guard(skip="x"), (work,))
-    return (*id_declarations(point, skip=("x",)), start, work)
+    return (*id_declarations(point, skip=("x",)), *pointers, start, work)
+
+
+def _pointers_to_parameters(target: Target, body: tuple[Stmt, ...]) -> tuple[Declare, ...]:
+    """Pointers that every point declares alike (parameters taken for others), which tests of alignment name too."""
+    params = {p.name for p in target.kernel.params}
+    changed = names_assigned(body)
+    return tuple(
+        s
+        for s in body
+        if isinstance(s, Declare) and "*" in s.type and s.init is not None and not s.dims
+        if names_in(s.init) <= params and not {s.name, *names_in(s.init)} & changed
+    )
 
 
 @dataclass(frozen=True, slots=True)
