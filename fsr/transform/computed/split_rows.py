@@ -7,6 +7,7 @@ the folded dimensions are counted through as one then, and a block may make all 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,15 +119,16 @@ def configurations(scene: Scene) -> Iterator[tuple[dict[str, int | str], float]]
     if found is None:
         return
     rows = scene.timed(found.rows)
-    least, gain = 1 if len(found.dims) > 1 else 2, 4.0  # nothing else makes a row in pieces by one block
-    for pack in widths(found.bodies, ELEMENT):
-        for threads in (256, 512, 128):
-            for waves in (8, 4, 16):
-                most = found.timed_length // (threads * pack * _UNROLLED)
-                parts = max(min(scene.gpu.sm_count * waves * 256 // threads // rows, most, 4096), 1)
-                if parts >= least:
-                    yield {"threads": threads, "pack": pack, "parts": parts}, gain
-                    gain *= 0.97
+    alone = len(found.dims) > 1 or not scene.part.domain  # nothing else makes a row in pieces, or all there is
+    least, gain = 1 if alone else 2, 4.0
+    told = set[tuple[int, int, int]]()
+    for pack, threads, waves in itertools.product(widths(found.bodies, ELEMENT), (256, 512, 128), (8, 4, 16)):
+        most = found.timed_length // (threads * pack * _UNROLLED)
+        parts = max(min(scene.gpu.sm_count * waves * 256 // threads // rows, most, 4096), 1)
+        if parts >= least and (threads, pack, parts) not in told:
+            told.add((threads, pack, parts))
+            yield {"threads": threads, "pack": pack, "parts": parts}, gain
+            gain *= 0.97
 
 
 # ---------------------------------------------------------------- text

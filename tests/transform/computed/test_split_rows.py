@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fsr.computation.canonical import DIMS
-from fsr.computation.expression import Affine, Case, Const, Fold, Load, Number, Op
+from fsr.computation.expression import Affine, Case, Const, Fold, Load, Number, Op, renamed
 from tests.transform.computed.test_families import FAMILY, at, check, computed, over
 from tests.transform.conftest import subject_of
 
@@ -193,3 +193,47 @@ def test_records_beside_the_row_are_read_one_by_one(runner, width: int, offered:
         check(runner, subject, "split-rows", [(1, 1, 1), (2, 5, 3), (3, 64, 7), (1, 260, 33)])
     else:
         assert list(FAMILY["split-rows"].moves(subject)) == []
+
+
+BALANCE = """// /// fsr
+// entry = "k"
+// [sizes]
+// rows = {min = 1, max = 65536, timed = 8192}
+// kinds = {min = 1, max = 128, timed = 64}
+// [args]
+// x = {role = "in", shape = ["rows", "kinds"], low = -2, high = 2}
+// y = {role = "out", shape = [1]}
+// [tolerance]
+// sum_length = "rows * kinds"
+// [launch]
+// grid = 1
+// block = 1
+// ///
+__global__ void k(const float *x, float *y, int rows, int kinds) {
+  float total = 0.0f;
+  for (int e = 0; e < kinds; e++) {
+    float own = 0.0f;
+    for (int r = 0; r < rows; r++) {
+      float all = 0.0f;
+      for (int j = 0; j < kinds; j++) all += expf(x[r * kinds + j]);
+      own += expf(x[r * kinds + e]) / all;
+    }
+    total += own * own;
+  }
+  y[0] = total;
+}"""
+
+
+@pytest.mark.parametrize("family", ["split-rows", "fold-rows", "fold-columns"])
+def test_a_short_fold_of_all_there_is_ends_what_others_begin(runner, family: str):
+    """Shares of rows, their sums along the columns, and one number of these: a kernel each."""
+    e = Op("exp", (Load("x", at("k1", "k2"), "float32"),))
+    shares = Op(
+        "div", (renamed(e, lambda n: "k0" if n == "k2" else n), Fold("sum", (("k2", Affine((("kinds", 1),))),), e))
+    )
+    columns = Fold("sum", (("k1", Affine((("rows", 1),))),), shares)
+    total = Fold("sum", (("k0", Affine((("kinds", 1),))),), Op("prod", (columns, columns)))
+    subject = computed(subject_of(BALANCE), {"y": total}, ("rows", "kinds"))
+    moves = check(runner, subject, family, [(1, 1), (5, 64), (300, 3), (17, 128)])
+    assert len({m.name for m in moves}) == len(moves)
+    assert len(FAMILY[family].apply(subject, moves[0]).plan.launches) in (3, 4)
