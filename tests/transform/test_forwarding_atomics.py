@@ -3,6 +3,8 @@ and an array whose elements they get by value may lie elsewhere. Other functions
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from fsr.source.parse import parse_device_functions
@@ -108,3 +110,45 @@ def test_a_table_needs_room_beside_what_the_block_has(subject_from) -> None:
     full = kernel().replace("uint64_t own[8] = {0};", held)
     assert not list(SharedAtomics().moves(subject_from(full)))
     assert list(SharedAtomics().moves(subject_from(full.replace("12280", "12000"))))
+
+
+LOOP = """
+__device__ void least(double *place, double value)
+{
+    unsigned long long *bits = BITS;
+    BEGUN
+    do {
+        seen = old;
+        ENDS
+        old = atomicCAS(bits, seen, __double_as_longlong(NEW));
+    } while (seen != old);
+}
+"""
+SPELLED = {
+    "BITS": ("(unsigned long long *)place", "reinterpret_cast<unsigned long long *>(place)"),
+    "BEGUN": (
+        "unsigned long long old = *bits, seen;", "unsigned long long seen; unsigned long long old = *bits;",
+        "unsigned long long old = *(volatile unsigned long long *)bits; unsigned long long seen;",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ends", "new", "fold"),
+    [
+        ("", "fmin(value, __longlong_as_double(seen))", "Min"),
+        ("", "value + __longlong_as_double(seen)", "Add"),
+        ("if (__longlong_as_double(seen) <= value) return;", "value", "Min"),
+        ("if (value >= __longlong_as_double(seen)) break;", "value", "Min"),
+        ("if (__longlong_as_double(seen) >= value) return;", "value", "Max"),
+        ("if (value < __longlong_as_double(seen)) return;", "value", "Max"),
+        ("if (__longlong_as_double(seen) <= value) return;", "value + 1", None),
+        ("if (seen <= value) return;", "value", None),
+        ("if (__longlong_as_double(seen) <= value && value > 0) return;", "value", None),
+        ("", "value", None),
+    ],
+)
+def test_loops_around_compare_and_swap_are_read_however_they_are_spelled(ends: str, new: str, fold: str | None) -> None:
+    for bits, begun in itertools.product(*SPELLED.values()):
+        text = LOOP.replace("BITS", bits).replace("BEGUN", begun).replace("ENDS", ends).replace("NEW", new)
+        assert folds_of_atomics(text).get("least") == fold

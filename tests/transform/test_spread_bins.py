@@ -58,6 +58,26 @@ def test_all_of_the_launchs_memory_is_copied(subject_from, runner) -> None:
     check(kernel(CUT, shared='"2048 + 16 * m"'), subject_from, runner, {4, 8})
 
 
+LEAST = """__device__ void least(float *place, float value)
+{
+    int *bits = (int *)place;
+    int old = *(volatile int *)bits, seen;
+    do {
+        seen = old;
+        if (__int_as_float(seen) <= value) return;
+        old = atomicCAS(bits, seen, __float_as_int(value));
+    } while (seen != old);
+}"""
+
+
+def test_loops_around_compare_and_swap_are_atomics_too(subject_from, runner) -> None:
+    body = (
+        BINS.replace("bins[t] = 0", "bins[t] = 1e30f").replace("atomicAdd(&bins", "least(&bins").replace("T(1)", "x[i]")
+    )
+    body = body.replace("atomicAdd(&to[t], bins[t])", "if (blockIdx.x == 0) to[t] = bins[t]")
+    check(kernel(body, before=LEAST), subject_from, runner, {4, 8, 32})
+
+
 def test_float_sums_come_in_another_order(subject_from) -> None:
     assert not list(SpreadBins().moves(subject_from(kernel(BINS, exact="exact = true"))))
 

@@ -38,6 +38,7 @@ from fsr.source.mapping import rewrite, with_blocks, with_exprs
 from fsr.source.types import resolve_dtype
 from fsr.source.walk import Block, fresh, is_zero, names_assigned, names_in, walk_expr, walk_exprs, walk_stmts
 from fsr.transform.atomics.global_atomics import address_of
+from fsr.transform.fewer.called import folds_of_atomics
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.share import plus, times
@@ -131,7 +132,8 @@ def _fold(target: Target, name: str) -> str:
         if isinstance(s, ExprStmt) and (place := _atomic(target, s)) is not None and place[0] == name
         if isinstance(s.expr, Call) and isinstance(s.expr.callee, Name)
     }
-    folds = {BY_ATOMIC.get(one, "") for one in named}
+    own = {name: BY_ATOMIC[f"atomic{fold}"] for name, fold in folds_of_atomics(target.source).items()}
+    folds = {own.get(one, BY_ATOMIC.get(one, "")) for one in named}
     return next(iter(folds)) if len(folds) == 1 else ""
 
 
@@ -150,10 +152,12 @@ def _element(target: Target, s: Declare) -> str:
 
 
 def _atomic(target: Target, s: Stmt) -> tuple[str, Expr] | None:
-    """The array and the place that a statement adds to by an atomic function whose result nobody uses."""
+    """The array and the place that a statement adds to by an atomic function, CUDA's or the usual loop around
+    compare-and-swap, whose result nobody uses."""
     match s:
-        case ExprStmt(Call(Name(name), (address, _))) if name in ATOMICS and name not in target.functions.own:
-            return address_of(address)
+        case ExprStmt(Call(Name(name), (address, _))):
+            cudas = name in ATOMICS and name not in target.functions.own
+            return address_of(address) if cudas or name in folds_of_atomics(target.source) else None
     return None
 
 
@@ -245,7 +249,7 @@ class _Copied:
                 return e  # an address that goes somewhere: not understood
             case Index(Name(name), index) if name in self.bins and self.bins[name].fold:
                 self.handled += 1
-                begun = Binary("+", Name(name), times(self._read(index), number(self.copies)))
+                begun = Unary("&", Index(Name(name), times(self._read(index), number(self.copies))))
                 return Call(Name(f"{_function(self.bins[name].fold)}<{self.copies}>"), (begun,))
         return None
 

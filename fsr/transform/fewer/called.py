@@ -99,21 +99,34 @@ def _swapped(text: str, address: str, value: str) -> str:
     """The operation, if a function's text is that of such a loop, whatever its names are."""
     body = [t.text for t in tokenize(text[text.index("{") :]) if t.kind not in ("comment", "space", "newline")]
     names = {address: "A", value: "V"}
-    plain = " ".join(names.get(t, t) for t in body if t != "::")
+    plain = " ".join(names.get(t, t) for t in body if t not in ("::", "volatile"))
+    for pattern, usual in _USUAL:
+        plain = re.sub(pattern, usual, plain)
     match = _LOOP.fullmatch(plain)
     if match is None:
         return ""
     seen = rf"__(?:u?int_as_float|longlong_as_double) \( {match['seen']} \)"
-    return _NEW.get(re.sub(seen, "S", match["new"]), "")
+    new, ends = (re.sub(seen, "S", match[part] or "") for part in ("new", "ends"))
+    return _ENDS.get(ends, "") if ends and new == "V" else "" if ends else _NEW.get(new, "")
 
 
 _NEW = {"V + S": "Add", "S + V": "Add"}
 _NEW |= {f"{f} ( {a} , {b} )": op for op, fs in (("Max", ("fmaxf", "fmax", "max")), ("Min", ("fminf", "fmin", "min")))
          for f in fs for a, b in ("VS", "SV")}  # fmt: skip
+_ENDS = {f"{one} {test} {other}": "Min" if (test[0] == "<") == (one == "S") else "Max"
+         for one, other in ("SV", "VS") for test in ("<", "< =", ">", "> =")}  # fmt: skip
+"""What a loop updates to that ends early where there is nothing to do: ``if (seen <= value) return;``."""
 _TYPE = r"(?:unsigned )?(?:long long int|long long|int)"
+_USUAL = (  # other spellings of what a loop begins with
+    (rf"reinterpret_cast < ({_TYPE} \*) > \( A \)", r"( \1 ) A"),
+    (rf"= \* \( {_TYPE} \* \) (\w+) ([;,])", r"= * \1 \2"),
+    (rf"{_TYPE} (\w+) ; ({_TYPE} \w+ = \* \w+) ;", r"\2 , \1 ;"),
+    (rf"({_TYPE} \w+ = \* \w+) ; {_TYPE} (\w+) ;", r"\1 , \2 ;"),
+)
 _LOOP = re.compile(
     rf"\{{ {_TYPE} \* (?P<as>\w+) = \( {_TYPE} \* \) A ; {_TYPE} (?P<old>\w+) = \* (?P=as) , (?P<seen>\w+) ; "
-    rf"do \{{ (?P=seen) = (?P=old) ; (?P=old) = atomicCAS \( (?P=as) , (?P=seen) , "
+    r"do \{ (?P=seen) = (?P=old) ; (?:if \( (?P<ends>.*?) \) (?:return|break) ; )?"
+    r"(?P=old) = atomicCAS \( (?P=as) , (?P=seen) , "
     r"__(?:float_as_u?int|double_as_longlong) \( (?P<new>.*) \) \) ; \} while \( (?P=seen) ! = (?P=old) \) ; "
     r"(?:return __(?:u?int_as_float|longlong_as_double) \( (?P=old) \) ; )?\}"
 )
