@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from fsr.source.form import Declare, Expr, Index, KernelForm, Name
-from fsr.source.walk import Block, names_in, variables, walk_stmts
+import re
+
+from fsr.source.form import Declare, Expr, Index, KernelForm, Literal, Name
+from fsr.source.items import parse_items
+from fsr.source.walk import Block, names_in, names_mentioned, variables, walk_stmts
+
+_OF_FILE = re.compile(r"extern\s+__shared__\s+((?:\w+\s+)*?\w+)\s+(\w+)\s*\[\s*\]\s*;")
 
 
 def indices_of(e: Expr, array: Declare) -> list[Expr] | None:
@@ -32,3 +37,15 @@ def shared_in_front(body: Block) -> tuple[Declare, ...] | None:
     """The same, where they can stand in front of all else: no extent is made of the kernel's own variables."""
     found, own = shared_on_top(body), set(variables(body))
     return None if found is None or any(names_in(d) & own for s in found for d in s.dims) else found
+
+
+def with_memory_of_file(kernel: KernelForm, source: str) -> Block:
+    """The kernel's statements behind declarations of the launch's shared memory that it uses, which stands in front of
+    all functions: there or here it is the same memory."""
+    if "__shared__" not in source:
+        return kernel.body
+    texts = [source[i.start : i.end] for i in parse_items(source, strict=False) if i.kind == "variable"]
+    found = [m for text in texts if (m := _OF_FILE.fullmatch(text.strip()))]
+    used = names_mentioned(kernel.body) - set(variables(kernel.body)) - {p.name for p in kernel.params}
+    declared = (Declare(m[1], m[2], None, (Literal(""),), ("extern", "__shared__")) for m in found if m[2] in used)
+    return (*declared, *kernel.body)

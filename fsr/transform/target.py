@@ -17,6 +17,7 @@ from fsr.analysis.returned import written_out
 from fsr.analysis.types import aliases
 from fsr.contract.model import Argument, Contract
 from fsr.records import Candidate, Launch, Role, ScalarArgument
+from fsr.source.arrays import with_memory_of_file
 from fsr.source.entry import function_name
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, Index, KernelForm, Name, Ternary
 from fsr.source.narrowing import narrowed
@@ -261,7 +262,7 @@ def _target_for(subject: Subject, kernel: KernelForm) -> Target | None:
         return None
     region = f"kernel:{kernel.name}" if len(launches) > 1 else "kernel"
     # Where old habits declare all variables at the head, none would be a turn's own.
-    body = narrowed(with_short_limits(kernel.body))
+    body = narrowed(with_short_limits(with_memory_of_file(kernel, subject.candidate.source)))
     return Target(replace(kernel, body=body), found[0], subject.candidate, subject.contract, region)
 
 

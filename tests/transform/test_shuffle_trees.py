@@ -517,3 +517,16 @@ def test_a_register_that_is_not_the_element(old: str, new: str, subject_from) ->
     assert old in text
     assert list(ShuffleTrees().moves(subject_from(kernel(text, before=more))))
     assert list(ShuffleTrees().moves(subject_from(kernel(text.replace(old, new), before=more)))) == []
+
+
+def test_the_launchs_memory_may_stand_in_front_of_the_kernel(subject_from, runner) -> None:
+    memory = "extern __shared__ float s[];"
+    load = LOAD.replace("__shared__ float s[256];", "")
+    text = kernel(load + PLAIN + STORE, before=memory, shared="1024")
+    subject = subject_from(text)
+    moves = list(ShuffleTrees().moves(subject))
+    assert moves
+    for move in moves:
+        runner.check(subject, ShuffleTrees().apply(subject, move), *SIZES)
+    hidden = kernel("{ __shared__ float s[256]; s[0] = x[0]; y[0] = s[0]; }", before=memory)
+    assert not list(ShuffleTrees().moves(subject_from(hidden)))
