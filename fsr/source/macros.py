@@ -106,13 +106,21 @@ def function_macros(text: str) -> dict[str, Macro]:
 
 
 def statement_macros(text: str) -> dict[str, Macro]:
-    """Those of them that are no expressions: heads of loops (``CUDA_KERNEL_LOOP(i, n)``), guards, several statements,
-    and those that stand for one of these. The grammar makes nothing of their calls."""
-    known = function_macros(text)
+    """The macros, defined once, that are no expressions: heads of loops (``CUDA_KERNEL_LOOP(i, n)``), guards, several
+    statements, a loop's body by name (``SWEEP;``), and those that stand for one of these. The grammar makes nothing of
+    them."""
+    known = function_macros(text) | _named_alone(text)
     found = {name: m for name, m in known.items() if _STATEMENT.search(m.body)}
-    while more := {n: m for n, m in known.items() if n not in found and any(_calls(m, name) for name in found)}:
+    while more := {n: m for n, m in known.items() if n not in found and any(_uses(m, known[o]) for o in found)}:
         found |= more
     return found
+
+
+def _named_alone(text: str) -> dict[str, Macro]:
+    """The object-like macros that are defined once and stand for something."""
+    listed = [m for m in macros(text) if m.params is None]
+    names = [m.name for m in macros(text)]
+    return {m.name: m for m in listed if names.count(m.name) == 1 and m.body and "#" not in m.body}
 
 
 def spelled_otherwise(text: str) -> dict[str, Macro]:
@@ -127,8 +135,8 @@ def spelled_otherwise(text: str) -> dict[str, Macro]:
     return found
 
 
-def _calls(macro: Macro, name: str) -> bool:
-    return re.search(rf"\b{name}\s*\(", macro.body) is not None
+def _uses(macro: Macro, other: Macro) -> bool:
+    return re.search(rf"\b{other.name}\b" + ("" if other.params is None else r"\s*\("), macro.body) is not None
 
 
 def expand(text: str, known: Mapping[str, Macro] | None = None) -> str:

@@ -96,3 +96,8 @@ def test_a_macro_that_stands_for_statements_by_another_is_one():
         "#define INNER(a) int a = 1;\n#define OUTER(a) INNER(a)\n#define VALUE(a) ((a) + 1)\n#define MORE(a) VALUE(a)\n"
     )
     assert set(statement_macros(text)) == {"INNER", "OUTER"}
+
+
+def test_a_macro_that_stands_for_statements_by_name_is_one():
+    text = "#define SWEEP for (int k = 0; k < n; ++k) { s += k; }\n#define ALL SWEEP;\n#define SIZE 64\n"
+    assert set(statement_macros(text)) == {"SWEEP", "ALL"}
