@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
-from fsr.source.items import parameters_at
+from fsr.source.items import flat, parameters_at, parse_items
 from fsr.source.macros import read_define
 from fsr.source.pieces import Piece
 from fsr.source.tokens import Token, close_of, tokenize
@@ -18,10 +19,22 @@ _MEANING = re.compile(
 
 def pointer_named(piece: Piece) -> dict[str, str]:
     """The name of a pointer that a typedef, a ``using`` or a macro gives, with what it stands for, in one line."""
-    kind, text = piece.item.kind, " ".join(piece.text.split())
+    return _named(piece.item.kind, piece.text)
+
+
+@lru_cache(maxsize=64)
+def pointers_named(text: str) -> Mapping[str, str]:
+    """All such names of a file by what they stand for; none that is given twice."""
+    found = [_named(item.kind, text[item.start : item.end]) for item in flat(parse_items(text))]
+    names = [name for one in found for name in one]
+    return {name: meaning for one in found for name, meaning in one.items() if names.count(name) == 1}
+
+
+def _named(kind: str, written: str) -> dict[str, str]:
+    text = " ".join(written.split())
     name = meaning = ""
     if kind == "define":
-        macro = read_define(piece.text)
+        macro = read_define(written)
         name, meaning = (macro.name, macro.body.strip()) if macro is not None and macro.params is None else ("", "")
     elif kind == "alias" and (found := re.fullmatch(r"typedef (.*\*.*?)(\w+) ?;", text)):
         meaning, name = found[1].strip(), found[2]

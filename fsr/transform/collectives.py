@@ -279,12 +279,15 @@ __device__ __forceinline__ void fsr_{name}_rows(unsigned lanes, {arguments}, PLA
 {{
     const int lane = ((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) % 32;
     {const}T *const rows = row - lane * STRIDE;
-    if (lanes == 0xffffffffu && count == COLUMNS) {{
+    if (lanes == 0xffffffffu) {{
+        const bool whole = __all_sync(lanes, count == COLUMNS);
 #pragma unroll 8
         for (int step = 0; step < COLUMNS; ++step) {{
             const int of = (step * 32 + lane) / COLUMNS, column = (step * 32 + lane) % COLUMNS;
             const PLACE first = __shfl_sync(lanes, place, of);
-            {to} = {origin};
+            if (whole || column < __shfl_sync(lanes, count, of)) {{
+                {to} = {origin};
+            }}
         }}
     }} else {{
         const int many = __popc(lanes), mine = __popc(lanes & ((1u << lane) - 1u));
@@ -293,7 +296,8 @@ __device__ __forceinline__ void fsr_{name}_rows(unsigned lanes, {arguments}, PLA
                 continue;
             }}
             const PLACE first = __shfl_sync(lanes, place, of);
-            for (int column = mine; column < count; column += many) {{
+            const int until = __shfl_sync(lanes, count, of);
+            for (int column = mine; column < until; column += many) {{
                 {to} = {origin};
             }}
         }}

@@ -191,12 +191,17 @@ WRITES_REFUSED = {
     "neighbours": ("y[i * (d + 1) + t + 1]", "y[i + t]"),
     "places that data tells": ("y[i * (d + 1) + t + 1]", "y[(int)x[i] * (d + 1) + t]"),
     "rows that data tells": ("float s", "int i2 = x[i]; i = i2; float s"),
-    "steps of its own": ("t < d", "t < i"),
-    "steps that data tells": ("t < d", "t < x[i]"),
+    "steps that a fraction tells": ("t < d", "t < x[i]"),
+    "steps of its own by twos": ("t < d; ++t", "t < i; t += 2"),
     "a bound that moves": ("s = s * 0.5f", "d -= 1; s = s * 0.5f"),
     "a variable that jumps": ("s = s * 0.5f", "t += i % 2; s = s * 0.5f"),
-    "the step before is read": ("s * 0.5f", "y[i * (d + 1) + t] * 0.5f"),
-    "what was not set is read": ("s * 0.5f", "y[i * (d + 1) + t + 1] * 0.5f"),
+    "the third step before is read": ("s * 0.5f", "y[i * (d + 1) + t - 2] * 0.5f"),
+    "the next step is read": ("s * 0.5f", "y[i * (d + 1) + t + 2] * 0.5f"),
+    "what may not be set is read": ("s * 0.5f", "(s > 2.f ? y[i * (d + 1) + t + 1] : s) * 0.5f"),
+    "one way only": (
+        "y[i * (d + 1) + t + 1] = s;",
+        "if (s > 1.f) y[i * (d + 1) + t + 1] = s; else y[i * (d + 1) + t] = 0;",
+    ),
     "another's is written": ("s = s * 0.5f", "y[(i + 1) % n * (d + 1)] = s; s = s * 0.5f"),
     "a barrier": ("s = s * 0.5f", "__syncthreads(); s = s * 0.5f"),
     "a fence": ("s = s * 0.5f", "__threadfence(); s = s * 0.5f"),
@@ -223,7 +228,8 @@ READS_REFUSED = {
     "maybe": ("x[i * d + t]", "(t % 3 ? x[i * d + t] : 1.f)"),
     "behind an and": ("x[i * d + t]", "(t % 3 && x[i * d + t] > 0.f)"),
     "the same for all": ("x[i * d + t]", "x[t]"),
-    "a window": ("x[i * d + t]", "x[i * d + t] + x[i * d + t + 1]"),
+    "a window that is wide": ("x[i * d + t]", "x[i * d + t] + x[i * d + t + 3]"),
+    "the next one maybe": ("x[i * d + t]", "x[i * d + t] + (t + 1 < d ? x[i * d + t + 1] : 0.f)"),
     "as the data leads": ("x[i * d + t]", "x[i * d + (int)x[i * d + t]]"),
     "every second": ("++t) s = s * 0.5f + x[i * d + t]", "t += 2) s += x[i * d + t]"),
     "a pair in two steps": ("x[i * d + t]", "x[i * d + t / 2]"),
@@ -266,6 +272,6 @@ def test_only_what_is_written_may_be_staged(subject_from, runner) -> None:
 
 def test_blocks_have_room_for_what_is_offered(subject_from) -> None:
     double = kernel(PATHS.replace("float", "double"), y="double *y", block="1024", grid='"ceil_div(n, 1024)"')
-    assert list(ACTION.moves(subject_from(double))) == []
+    assert [m.param("turns") for m in ACTION.moves(subject_from(double))] == [4]
     single = kernel(PATHS, block="1024", grid='"ceil_div(n, 1024)"')
     assert [m.param("turns") for m in ACTION.moves(subject_from(single))] == [8]

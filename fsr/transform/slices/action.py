@@ -64,7 +64,7 @@ class StageSlices:
         target = target_of(subject, move)
         threads = int(move.param("threads"))
         if threads != target.threads:
-            other = _in_blocks(subject, target, threads)
+            other = in_blocks(subject, target, threads)
             target = target_of(other, move)
             target = replace(target, candidate=replace(target.candidate, actions=subject.candidate.actions))
         return staged(
@@ -72,7 +72,7 @@ class StageSlices:
         )
 
 
-def _in_blocks(subject: Subject, target: Target, threads: int) -> Subject:
+def in_blocks(subject: Subject, target: Target, threads: int) -> Subject:
     """The subject with another block."""
     action = BlockSize()
     wanted = (m for m in action.moves(subject) if m.region == target.region and m.param("threads") == threads)
