@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from fsr.source.form import Assign, Call, Comment, Declare, For, Name, Scope, Stmt, While
+from fsr.source.form import Assign, Binary, Call, Comment, Declare, For, Literal, Name, Scope, Stmt, Unary, While
 from fsr.source.loop_heads import counted_parts, has_continue
-from fsr.source.mapping import with_blocks
+from fsr.source.mapping import substitute, with_blocks
 from fsr.source.walk import (
     Block,
     contains_opaque,
     names_in,
     names_mentioned,
     names_written,
+    variables,
     walk_exprs,
     without_comments,
 )
@@ -28,9 +29,29 @@ def counted(body: Block) -> Block:
             case Scope(body=(Declare() | Assign() as first, While() as loop)):
                 inner = _with_loop([first], loop, ())
                 found += inner if inner is not None and len(inner) == 1 else [s]
+            case Scope(body=(Declare() as first, While() as loop, Assign() as last)):
+                down = _counted_down(first, loop, last)
+                found.append(s if down is None else down)
             case _:
                 found.append(s)
     return tuple(found)
+
+
+def _counted_down(first: Declare, loop: While, last: Assign) -> For | None:
+    """``for (T t = n; t-- > 0;)`` as a loop over one more than the counter is in a turn; None for any other."""
+    counter, body = Name(first.name), loop.body
+    once = Assign(counter, "-=", Literal("1"))
+    if first.init is None or last != once or not body or body[0] != once:
+        return None
+    rest = body[1:]
+    if loop.test != Binary(">", counter, Literal("0")) or contains_opaque(rest):
+        return None
+    if first.name in names_written(rest) or first.name in variables(rest):
+        return None
+    turn = substitute(rest, {first.name: Binary("-", counter, Literal("1"))})
+    return For(
+        first.type, first.name, first.init, ">", Literal("0"), Unary("-", Literal("1")), turn, loop.pragmas, loop.span
+    )
 
 
 def _with_loop(before: list[Stmt], loop: While, after: Block) -> list[Stmt] | None:

@@ -122,6 +122,42 @@ OFFERED = {
         "for (int i = n - 1 - (int)threadIdx.x; i >= 0; i -= 64) { " + PATH
         + "for (int t = 0; t < d; ++t) { " + STEP + " y[i * (d + 1) + t + 1] = s; } }", grid="1",
     ),
+    "downwards behind the test": kernel(
+        GUARD + "float s = 1.f; for (unsigned t = d + 1; t-- > 0;) { " + STEP + " y[i * (d + 1) + t] = s; }"
+    ),
+    "the step before": kernel(
+        GUARD + PATH + "for (int t = 0; t < d; ++t) y[i * (d + 1) + t + 1] = y[i * (d + 1) + t] * 0.5f + x[i * d + t];"
+    ),
+    "two steps before, maybe": kernel(
+        GUARD + "for (int t = 0; t < d; ++t) { float s = x[i * d + t]; if (t > 0) s += y[i * (d + 1) + t - 1];"
+        " if (t > 1) s -= y[i * (d + 1) + t - 2]; y[i * (d + 1) + t] = s; } y[i * (d + 1) + d] = 0.f;"
+    ),
+    "differences": kernel(
+        GUARD + "for (int t = 0; t < d - 1; ++t) y[i * (d + 1) + t] = x[i * d + t + 1] - x[i * d + t];"
+        " y[i * (d + 1) + d - 1] = y[i * (d + 1) + d] = 0.f;"
+    ),
+    "either way": kernel(
+        GUARD + PATH + "for (int t = 0; t < d; ++t) { " + STEP
+        + " if (s > 2.f) { y[i * (d + 1) + t + 1] = 1.f; s = 0.f; } else y[i * (d + 1) + t + 1] = s; }"
+    ),
+    "steps of its own": kernel(
+        GUARD + PATH + "for (int t = 0; t < d; ++t) y[i * (d + 1) + t + 1] = 0.f;"
+        " for (int t = i % 3; t < d - i % 5; ++t) { " + STEP + " y[i * (d + 1) + t + 1] = s; }"
+    ),
+    "steps of its own by a variable from before": kernel(
+        GUARD + PATH + "int t; for (t = 0; t < d; ++t) y[i * (d + 1) + t + 1] = 0.f;"
+        " for (t = d - i % 3; t > 0; --t) { " + STEP + " y[i * (d + 1) + t] = s; } z[i] = t;"
+    ),
+    "steps that data tells": kernel(
+        GUARD + PATH + "for (int t = 0; t < d; ++t) y[i * (d + 1) + t + 1] = 0.f; const auto end = x[i * d] & 15;"
+        " for (int t = 0; t < end && t < d; ++t) z[i * 3 * d + t] = 1.f; const auto many = x[i * d];"
+        " for (int t = 0; t < min(max(many, 0), d); ++t) { " + STEP + " } y[i * (d + 1)] = s;"
+        " for (int t = 0; t < d; ++t) z[i * 3 * d + t] = y[i * (d + 1) + t];", x="const int *x",
+    ),
+    "threads of both ways": kernel(
+        GUARD + PATH + "if (i % 3 == 0) { for (int t = 0; t < d; ++t) { " + STEP + " y[i * (d + 1) + t + 1] = s; } }"
+        " else { for (int t = d - 1; t >= 0; --t) { s -= 1.f; y[i * (d + 1) + t + 1] = s + x[i * d + t]; } }"
+    ),
     "sections of a row": kernel(
         GUARD + PATH + "for (int part = 0; part < 3; ++part) for (int t = 0; t < d; ++t) { " + STEP
         + " z[i * 3 * d + part * d + t] = s + part; }"

@@ -7,7 +7,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from fsr.source.form import Call, Cast, Declare, Expr, For, KernelForm, Name, OpaqueExpr, OpaqueStmt, Stmt, While
+from fsr.analysis.types import bare
+from fsr.source.form import Call, Cast, Declare, Expr, For, Index, KernelForm, Name, OpaqueExpr, OpaqueStmt, Stmt, While
 from fsr.source.macros import macros
 from fsr.source.mapping import map_stmts, substitute, with_blocks
 from fsr.source.names import reached, words
@@ -21,10 +22,14 @@ _FIXED = re.compile(r"\*\s*const\s*$")
 def with_plain_locals(kernel: KernelForm, source: str) -> KernelForm:
     """The kernel whose pointers are ``T *``, and whose variables have names of their own."""
     named = pointers_named(source)
+    elements = {p.name: bare(p.type) for p in kernel.params if p.type.count("*") == 1}
 
     def plain(s: Stmt) -> Stmt:
         if not isinstance(s, Declare):
             return s
+        if bare(s.type) == "auto" and isinstance(s.init, Index) and isinstance(s.init.base, Name):
+            element = elements.get(s.init.base.text)
+            return s if element is None or "&" in s.type else replace(s, type=s.type.replace("auto", element))
         words = s.type.split()
         fixed = words[0] == "const" if words else False
         meaning = named.get(words[-1]) if words and len(words) <= 1 + fixed else None
