@@ -19,10 +19,10 @@ HEAD = """// /// fsr
 // n = {{min = 1, max = 100000, timed = 4096}}
 // {size} = {{min = 1, max = 4000000, timed = {timed}}}
 // [args]
-// x = {{role = "in", shape = {shape}, low = -1, high = 1}}
+// x = {{dtype = "{type}", role = "in", shape = {shape}, low = -1, high = 1}}
 // at = {{role = "in", shape = ["n + 1"]{offsets}}}
-// y = {{role = "{out}", shape = {shape}}}
-// z = {{role = "out", shape = {shape}}}
+// y = {{dtype = "{type}", role = "{out}", shape = {shape}}}
+// z = {{dtype = "{type}", role = "out", shape = {shape}}}
 // n = {{value = "n"}}
 // d = {{value = "{size}"}}
 // [launch]
@@ -49,7 +49,7 @@ def composed(seed: int, rows: str | None = None) -> str:
     told = rows.startswith("told")
     size = "total" if told else "d"
     head = HEAD.format(
-        size=size, timed=4096 * 64 if told else 64, shape='["total"]' if told else '["n", "d"]',
+        type={"float": "float32", "double": "float64"}[type_], size=size, timed=4096 * 64 if told else 64, shape='["total"]' if told else '["n", "d"]',
         offsets=', offsets = "total"' if told else ", low = 0, high = 1", out="inout" if rows == "own" else "out",
     )  # fmt: skip
     counter = "long long" if rows == "told, wide" else "int"
@@ -60,16 +60,9 @@ def composed(seed: int, rows: str | None = None) -> str:
     if rows == "own":
         body = f"for (int k = 0; k < d; ++k) z[i * d + k] = 0;\n    {body}"
     guarded = f"if (i >= n) return;\n    {body}" if random.random() < 0.5 else f"if (i < n) {{\n    {body}    }}\n"
-    typedef = f"typedef {type_} T;\n"
-    head = head.replace("shape = ", f'dtype = "{type_}{32 if type_ == "float" else 64}", shape = ')
     return (
-        (
-            f"{head.replace('float32', 'float32').replace('double64', 'float64')}{typedef}"
-            "__global__ void k(const T *x, const int *at, T *y, T *z, int n, int d)\n{\n"
-            f"    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    {guarded}}}\n"
-        )
-        .replace('at = {role = "in", dtype = "float32"', 'at = {role = "in", dtype = "int32"')
-        .replace('at = {role = "in", dtype = "float64"', 'at = {role = "in", dtype = "int32"')
+        f"{head}typedef {type_} T;\n__global__ void k(const T *x, const int *at, T *y, T *z, int n, int d)\n{{\n"
+        f"    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    {guarded}}}\n"
     )
 
 

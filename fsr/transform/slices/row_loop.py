@@ -45,22 +45,26 @@ class Memory:
     row: str
 
 
+@dataclass(frozen=True)
+class RowLoop:
+    """A loop that goes through rows. ``even``: whether all threads have the same turns; ``uneven``: the loops around
+    it that threads leave at different turns."""
+
+    loop: For
+    tiles: Sequence[RowTile]
+    even: bool
+    uneven: tuple[For, ...]
+
+
 class StagedLoop:
-    """The loop. ``turns``: that a tile holds; ``memory``: of tiles, by which they are; ``name``: makes a new name;
-    ``even``: whether all lanes have the same turns."""
+    """What becomes of a loop. ``turns``: that a tile holds; ``memory``: of tiles, by which they are; ``name``: makes a
+    new name."""
 
     def __init__(
-        self, target: Target, loop: For, tiles: Sequence[RowTile], turns: int, memory: Mapping[int, Memory],
-        name: Callable[[str], str], *, even: bool,
-    ) -> None:  # fmt: skip
-        self.target, self.loop, self.tiles, self.turns, self.memory, self.even = (
-            target,
-            loop,
-            tiles,
-            turns,
-            memory,
-            even,
-        )
+        self, target: Target, of: RowLoop, turns: int, memory: Mapping[int, Memory], name: Callable[[str], str]
+    ) -> None:
+        self.target, self.turns, self.memory = target, turns, memory
+        self.loop, self.tiles, self.even = loop, tiles, even = of.loop, of.tiles, of.even
         self.filled = name("filled")
         self.places = {t.name: name(f"{t.name}_place") for t in tiles}
         self.own = "" if even else name("turns")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fsr.source.form import (
     Assign,
@@ -24,24 +24,13 @@ from fsr.source.form import (
 from fsr.source.mapping import with_blocks
 from fsr.source.walk import Block, fresh, nodes
 from fsr.transform.rows.share import plus, times
-from fsr.transform.slices.row_loop import Memory, StagedLoop
+from fsr.transform.slices.row_loop import Memory, RowLoop, StagedLoop
 from fsr.transform.slices.row_tiles import RowTile
 from fsr.transform.slices.text import without_empty
 from fsr.transform.target import Target
 from fsr.transform.thread_number import thread_number
 
 _ALL_LANES = Literal("0xffffffffu")
-
-
-@dataclass(frozen=True)
-class RowLoop:
-    """A loop that goes through rows. ``even``: whether all threads have the same turns; ``uneven``: the loops around
-    it that threads leave at different turns."""
-
-    loop: For
-    tiles: Sequence[RowTile]
-    even: bool
-    uneven: tuple[For, ...]
 
 
 def slots(loops: Sequence[RowLoop], turns: int) -> list[list[RowTile]]:
@@ -83,8 +72,7 @@ class StagedRows:
             heads += self._memory(slot[0], here)
             memory |= {id(tile): here for tile in slot}
         self._staged = {
-            id(one.loop): StagedLoop(self.target, one.loop, one.tiles, self.turns, memory, self._name, even=one.even)
-            for one in self.loops
+            id(one.loop): StagedLoop(self.target, one, self.turns, memory, self._name) for one in self.loops
         }
         return (*heads, *without_empty(self._opened(self.target.kernel.body, _ALL_LANES)))
 

@@ -35,7 +35,8 @@ from fsr.transform.slices.action import in_blocks
 from fsr.transform.slices.grid_turns import macros_that_leave
 from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.slices.plain_locals import with_plain_locals
-from fsr.transform.slices.row_text import RowLoop, StagedRows, slots
+from fsr.transform.slices.row_loop import RowLoop
+from fsr.transform.slices.row_text import StagedRows, slots
 from fsr.transform.slices.row_tiles import RowBuffers, may_repeat, same_for_block, same_turns
 from fsr.transform.slices.told_heads import with_told_heads
 from fsr.transform.target import Target, part_of, region_in, target_of, targets
