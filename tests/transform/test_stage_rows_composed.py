@@ -49,7 +49,8 @@ def composed(seed: int, rows: str | None = None) -> str:
     told = rows.startswith("told")
     size = "total" if told else "d"
     head = HEAD.format(
-        type={"float": "float32", "double": "float64"}[type_], size=size, timed=4096 * 64 if told else 64, shape='["total"]' if told else '["n", "d"]',
+        type={"float": "float32", "double": "float64"}[type_],
+        size=size, timed=4096 * 64 if told else 64, shape='["total"]' if told else '["n", "d"]',
         offsets=', offsets = "total"' if told else ", low = 0, high = 1", out="inout" if rows == "own" else "out",
     )  # fmt: skip
     counter = "long long" if rows == "told, wide" else "int"
@@ -81,6 +82,40 @@ def _sweep(random: Random, number: int, loop: tuple[str, str, str, str]) -> str:
     elif number == 0:
         steps.append(f"z[{at}] = v;")
     return f"for ({head}) {{ {' '.join(steps)} }}\n"
+
+
+TOLD = (
+    composed(0, "told").split("typedef")[0]
+    + """typedef double T;
+__global__ void k(const T *x, const int *at, T *y, T *z, int n, int d)
+{
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    const int from = at[i];
+    T s = 0;
+    for (int k = from; k < at[i + 1]; ++k) { s = s * T(0.5) + x[k]; y[k] = s; z[k] = s; }
+}
+"""
+)
+REFUSED = {
+    "the same for a block": ("at[i]", "at[blockIdx.x]"),
+    "a beginning that moves": ("T s = 0;", "T s = 0; int to = from; to += i;", "k = from", "k = to"),
+    "an end that changes": ("at[i + 1]", "y[i + 1]"),
+    "a fraction for an end": ("at[i + 1]", "x[i + 1]"),
+    "an end that moves": ("T s = 0;", "T s = 0; int to = at[i + 1];", "at[i + 1]; ++k) {", "to; ++k) { to -= 1;"),
+    "a turn left out": ("s = s * T(0.5)", "if (s > 2) continue; s = s * T(0.5)"),
+    "rows that are short": ("timed = 262144", "timed = 8192"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rows_that_are_not_told_stay(name: str, subject_from) -> None:
+    changed, pairs = TOLD, REFUSED[name]
+    assert list(ACTION.moves(subject_from(TOLD)))
+    for old, new in zip(pairs[::2], pairs[1::2], strict=True):
+        assert old in changed
+        changed = changed.replace(old, new)
+    assert list(ACTION.moves(subject_from(changed))) == []
 
 
 def sizes_of(text: str) -> list[dict[str, int]]:
