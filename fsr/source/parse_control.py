@@ -107,12 +107,19 @@ def _may_jump(s: Stmt) -> bool:
 
 def repeated(body: tuple[Stmt, ...], test: Expr, before: Stmt | None, span: Span) -> list[Stmt] | None:
     """``do … while (test)``: a counted loop that turns at least once where it counts from a number that the statement
-    ``before`` sets, or else one that is left at its end. None where a ``continue`` would miss the test."""
+    ``before`` sets, or else one that is left at its end; the block alone where it turns once, as the bodies of macros
+    do. None where a ``continue`` would miss the test."""
     if has_continue(body):
         return None
+    if _is_false(test) and not breaks(body) and not any(_may_jump(s) for s in walk_stmts(body)):
+        return [Scope(body, span)]
     counted = _counted(body, test, before, span)
     end = If(_negated(test), (Jump("break"),))
     return [counted or While(Literal("true"), (*body, end), (), span)]
+
+
+def _is_false(test: Expr) -> bool:
+    return integer(test) == 0 or test == Literal("false")
 
 
 def _negated(test: Expr) -> Expr:

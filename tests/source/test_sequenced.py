@@ -30,6 +30,10 @@ APART = {
     "int n = 0; do { a += n; n++; } while (n < m);":
         "int n = 0;\nfor (n = 0; n < (m > 0 ? m : 1); ++n) {\n    a += n;\n}\n",
     "do { a -= 3; } while (a > m);": "for (;;) {\n    a -= 3;\n    if (!(a > m)) break;\n}\n",
+    "do { const int n = m; a += n; } while (0);": "{\n    const int n = m;\n    a += n;\n}\n",
+    "do { if (m) break; a--; } while (0);": "for (;;) {\n    if (m) break;\n    a--;\n    if (!0) break;\n}\n",
+    "do { for (int n = 0; n < m; n++) if (q[n]) break; a--; } while (false);":
+        "{\n    for (int n = 0; n < m; ++n) {\n        if (q[n]) break;\n    }\n    a--;\n}\n",
     "switch (kind) { case 0: a = 1; break; case 1: case 2: a = 2; break; default: a = 3; }":
         "if (kind == 0) {\n    a = 1;\n} else if (kind == 1 || kind == 2) {\n    a = 2;\n} else {\n    a = 3;\n}\n",
     "for (int s = m; s > 0; s >>= 1) { if (s == 4) continue; a += s; }":
