@@ -4,13 +4,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
 from fsr.analysis.records import members_of
 from fsr.hardware.c_types import LANES
-from fsr.source.form import Assign, Call, Declare, Expr, Index, KernelForm, Member, Name, OpaqueExpr, Stmt
+from fsr.source.form import (
+    Assign,
+    Call,
+    Declare,
+    Expr,
+    ExprStmt,
+    Index,
+    KernelForm,
+    Member,
+    Name,
+    OpaqueExpr,
+    Return,
+    Stmt,
+)
 from fsr.source.mapping import map_stmts
 from fsr.source.parse import parse_kernels
 from fsr.source.tokens import spelt, split_commas, tokenize
@@ -31,10 +45,42 @@ def with_members_set(kernel: KernelForm, source: str) -> KernelForm:
         match s:
             case Assign(target, "=", OpaqueExpr(text)) if text.startswith("{") and text.endswith("}"):
                 return _apart(target, text[1:-1], _type_of(target, types, names), source) or s
+            case Declare(init=OpaqueExpr(text), dims=(), qualifiers=()) if text.startswith("{") and text.endswith("}"):
+                return _declared(s, text[1:-1], _type_of(Name(s.name), types, names), source) or s
         return s
 
     body = map_stmts(kernel.body, change)
     return replace(kernel, body=body)
+
+
+def with_results_shown(function: KernelForm, source: str) -> KernelForm:
+    """A function that returns a structure of numbers as values in braces, as one that finds these values; for analysis
+    only."""
+    returned = [s for s in walk_stmts(function.body) if isinstance(s, Return) and isinstance(s.value, OpaqueExpr)]
+    most = len(_members(_returned(function.name, source), source)) if returned else 0
+
+    def change(s: Stmt) -> Stmt | Block:
+        match s:
+            case Return(OpaqueExpr(text)) if text.startswith("{") and text.endswith("}"):
+                values = _values(text[1:-1])
+                return (*map(ExprStmt, values), Return(None)) if 0 < len(values) <= most else s
+        return s
+
+    shown = with_members_set(function, source)
+    return replace(shown, body=map_stmts(shown.body, change)) if returned else shown
+
+
+def _returned(function: str, source: str) -> str:
+    """The type that a function of the file returns, where that is one word and the same for all of that name."""
+    found = {m[1] for m in re.finditer(rf"\b(\w+)\s+{re.escape(function)}\s*\([^;{{}}]*\)\s*\{{", source)}
+    return plain_type(found.pop(), aliases(source)) if len(found) == 1 else ""
+
+
+def _declared(s: Declare, inner: str, type_: str, source: str) -> Block:
+    """A structure that is declared, and set member by member; one of a single member may be a copy of another."""
+    members = _members(type_, source)
+    own = () if type_ in LANES or len(members) < 2 else _apart(Name(s.name), inner, type_, source)
+    return (replace(s, type=s.type.removeprefix("const "), init=None), *own) if own else ()
 
 
 def _type_of(target: Expr, types: Mapping[str, str], names: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from fsr.analysis.braces import with_results_shown
 from fsr.analysis.calls import CONSTANTS, COOPERATES, INTO, OF_BYTES, is_atomic, is_load, is_pure_name
 from fsr.analysis.inline_ptx import only_computes
 from fsr.errors import FsrError
@@ -92,7 +93,8 @@ def functions_of(source: str) -> Functions:
     """The functions of a translation unit, device functions and function-like macros of one expression."""
     members = _of_records(source)
     numbered = {f"{name}#{n}": form for name, forms in members.items() for n, form in enumerate(forms)}
-    defined = {**parse_device_functions(source), **numbered}
+    shown = {name: with_results_shown(form, source) for name, form in parse_device_functions(source).items()}
+    defined = {**shown, **numbered}
     written = {**defined, **_macro_functions(source)}
     own = frozenset(written) | {m.name for m in macros(source)}
     pure = _pure(_shown(written, source), own, _type_parameters(defined.values()))
