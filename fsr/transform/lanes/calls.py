@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from fsr.analysis.braces import with_results_shown
 from fsr.analysis.calls import is_atomic, is_load
 from fsr.analysis.functions import Functions
 from fsr.source.form import (
@@ -18,6 +19,7 @@ from fsr.source.form import (
     Index,
     KernelForm,
     Literal,
+    Member,
     Name,
     OpaqueStmt,
     Stmt,
@@ -40,8 +42,20 @@ class Calls:
     pointers: frozenset[str]
 
     def told(self, body: Block) -> Block:
-        """The statements with reads and assignments for such calls, and nothing for tests of pointers for NULL."""
+        """The statements with reads and assignments for such calls, and nothing for tests of pointers for NULL; what is
+        done to a member of an element is done to the element, and an exchange of which nobody looks at the result is an
+        assignment."""
         return map_stmts(rewrite(body, self._read), self._set)
+
+    def _member(self, e: Expr) -> Expr | None:
+        """``p[0].m`` for ``p->m``; for an atomic on a member of an element, one on the element."""
+        match e:
+            case Member(base, name, True) if base_name(base) in self.pointers:
+                return Member(Index(rewrite(base, self._read), Literal("0")), name)
+            case Call(_, (Unary("&", Member() as place), *others)) if is_atomic(e):
+                whole = Unary("&", rewrite(_element_with(place), self._read))
+                return replace(e, args=(whole, *(rewrite(x, self._read) for x in others)))
+        return None
 
     def _read(self, e: Expr) -> Expr | None:
         match e:
@@ -49,10 +63,12 @@ class Calls:
                 return Literal("0") if is_zero(other) or other in _NULLS else None
             case Call(Name(name), args) if name in self.functions and not self._sets(e):
                 return _together([self._element(a) for a in args])
-        return None
+        return self._member(e)
 
     def _set(self, s: Stmt) -> Stmt | Iterable[Stmt]:
         match s:
+            case ExprStmt(Call(Name("atomicExch"), (place, value))):
+                return Assign(Unary("*", place), "=", value)
             case ExprStmt(Call(Name(name), args) as call) if name in self.functions:
                 sets = self._sets(call)
                 if any(base_name(args[n]) is None or base_name(args[n]) in self.pointers for n in sets):
@@ -75,6 +91,13 @@ class Calls:
         return Index(e, ANY) if base_name(e) in self.pointers and not read else rewrite(e, self._read)
 
 
+def _element_with(place: Expr) -> Expr:
+    """The element that a member is of."""
+    while isinstance(place, Member):
+        place = Index(place.base, Literal("0")) if place.arrow else place.base
+    return place
+
+
 def _together(parts: Iterable[Expr]) -> Expr:
     whole: Expr = Literal("0")
     for part in parts:
@@ -89,7 +112,7 @@ def _may_write(type_: str) -> bool:
 @lru_cache(maxsize=64)
 def calls_in(source: str, functions: Functions) -> Mapping[str, KernelForm]:
     """The functions of a file that compute, read through pointers to const, and write through their other ones."""
-    defined = parse_device_functions(source)
+    defined = {name: with_results_shown(form, source) for name, form in parse_device_functions(source).items()}
     found = dict[str, KernelForm]()
     while True:
         more = {
