@@ -1,8 +1,8 @@
 """What the turns of a loop hand to one another, where lanes that have some turns each can put it together afterwards.
 
-Sums and the like (:mod:`fsr.analysis.accumulators`), flags that are only ever set to one value, and the best of many
-with whatever belongs to it: ``if (d < best) { best = d; who = ids[j]; }``. Which of equal ones is kept, the first
-(``<``) or the last (``<=``), stays as it is: lanes tell the turn in which they found theirs.
+Sums and the like (:mod:`fsr.analysis.accumulators`), compensated ones too, flags that are only ever set to one value,
+and the best of many with whatever belongs to it: ``if (d < best) { best = d; who = ids[j]; }``. Which of equal ones is
+kept, the first (``<``) or the last (``<=``), stays as it is: lanes tell the turn in which they found theirs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from fsr.analysis.conditions import MIRRORED
 from fsr.source.form import Assign, Binary, Comment, Expr, ExprStmt, For, If, Literal, Name, Stmt, Unary, conjuncts
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import Block, integer, names_in, walk_stmts
+from fsr.transform.lanes.compensated import Compensated, compensated, without_sums
 
 _EXTREME = {">": "greatest", ">=": "greatest", "<": "least", "<=": "least"}
 
@@ -39,22 +40,26 @@ class Best:
 
 @dataclass(frozen=True)
 class Folds:
-    """``plain``: operator by variable; ``flags``: what each is set to; ``rest``: the loop without what ``flags`` and
-    ``bests`` set."""
+    """``plain``: operator by variable; ``flags``: what each is set to; ``sums``: those that keep what rounding lost;
+    ``rest``: the loop without what all but ``plain`` set."""
 
     plain: Mapping[str, str]
     flags: Mapping[str, Expr]
     bests: tuple[Best, ...]
     rest: For
+    sums: tuple[Compensated, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:
         """All variables that the turns hand on."""
-        return frozenset(self.plain) | frozenset(self.flags) | {n for b in self.bests for n in b.names}
+        several = [*(b.names for b in self.bests), *(s.names for s in self.sums)]
+        return frozenset(self.plain) | frozenset(self.flags) | frozenset[str]().union(*several)
 
 
 def folds_of(loop: For) -> Folds:
     """What a loop's turns hand on in a way that is known here; all else is left in ``rest``."""
+    sums = compensated(loop)
+    loop = replace(loop, body=without_sums(loop.body, sums))
     bests = _bests(loop)
     of_bests = {n for b in bests for n in b.names}
     flags = {n: v for n, v in _flags(loop).items() if n not in of_bests}
@@ -66,7 +71,7 @@ def folds_of(loop: For) -> Folds:
         return () if _is_flag(s, flags) else s
 
     rest = replace(loop, body=map_stmts(loop.body, stripped))
-    return Folds(accumulators(rest.body), flags, bests, rest)
+    return Folds(accumulators(rest.body), flags, bests, rest, sums)
 
 
 def best_of(s: Stmt) -> Best | None:

@@ -44,6 +44,7 @@ from fsr.source.walk import (
 )
 from fsr.transform.details.running_out import only_looks
 from fsr.transform.lanes.calls import Calls, calls_in
+from fsr.transform.lanes.compensated import Compensated
 from fsr.transform.lanes.folds import Folds, folds_of
 from fsr.transform.lanes.running import Run, run_of, starting
 from fsr.transform.lanes.stops import stopped, straight
@@ -196,6 +197,8 @@ class Loops:
         others = [(n, "greatest") for b in folds.bests for n in b.names] + [(n, "max") for n in folds.flags]
         if not all(self._foldable(*each) for each in others) or not self._tells_last(folds, loop):
             return None
+        if not all(self._compensates(s) for s in folds.sums):
+            return None
         return Shared(loop, folds, (*found, *ends), turns)
 
     def turns(self, loop: For) -> int | None:
@@ -281,6 +284,11 @@ class Loops:
         if type_ not in FLOATING or operator in ("and", "or", "xor"):
             return False
         return not (self.target.exact and OPERATORS[operator].reorders)
+
+    def _compensates(self, sum_: Compensated) -> bool:
+        """Whether a compensated sum may be put together in another order, and both its parts are of one type."""
+        types = {self.type_of(n) for n in sum_.names}
+        return len(types) == 1 and types <= {"float", "double"} and self._foldable(sum_.value, "sum")
 
     def _tells_last(self, folds: Folds, loop: For) -> bool:
         """Whether lanes can tell which of equal ones was the last: a turn before all turns stands for none."""

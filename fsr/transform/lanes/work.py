@@ -12,6 +12,7 @@ from fsr.analysis.accesses import Access
 from fsr.analysis.calls import is_atomic
 from fsr.analysis.effects import Unclear
 from fsr.analysis.operators import OPERATORS
+from fsr.analysis.types import resolved
 from fsr.source.form import (
     Assign,
     Binary,
@@ -29,6 +30,7 @@ from fsr.source.form import (
     Scope,
     Stmt,
     Ternary,
+    Unary,
     While,
     number,
 )
@@ -46,12 +48,13 @@ from fsr.source.walk import (
     walk_exprs,
     walk_stmts,
 )
+from fsr.transform.lanes.compensated import Compensated, noting_last
 from fsr.transform.lanes.folds import Best, noting_turns
 from fsr.transform.lanes.loops import LEAST_TURNS, Loops, Shared
 from fsr.transform.lanes.running import Run
 from fsr.transform.rows.share import Group, plus, set_to_zero, times
 
-_RUNNING = "fsr_lanes_running_sum"
+_RUNNING, _COMPENSATED = "fsr_lanes_running_sum", "fsr_lanes_compensated_sum"
 _SIGNS = {"0": {"float": "0.0f", "double": "0.0"}, "1": {"float": "1.0f", "double": "1.0"}}
 
 
@@ -160,6 +163,7 @@ class Work:
             found |= {group.helper(op) for op in shared.folds.plain.values()}
             found |= {group.helper("or") for _ in shared.folds.flags}
             found |= {_RUNNING} if shared.run else set()
+            found |= {_COMPENSATED for _ in shared.folds.sums}
             found |= {_finder(b) if b.kept else group.helper(b.operator) for b in shared.folds.bests}
         return frozenset(found)
 
@@ -233,6 +237,8 @@ class _Text:
                 text = _SIGNS[identity].get(types.type_of(name) or "", identity)
                 neutral.append(Assign(Name(name), "=", Literal(text)))
             behind.append(Assign(Name(name), "=", self._group.fold(operator, Name(name))))
+        held = [n for s in folds.sums for n in (s.value, s.lacks) if not set_to_zero(n, above)]
+        neutral += [Assign(Name(n), "=", Literal(_SIGNS["0"][types.type_of(n) or ""])) for n in held]
         for name, value in folds.flags.items():
             mine = Cast("int", Binary("==", Name(name), value), "c")
             behind.append(If(self._group.fold("or", mine), (Assign(Name(name), "=", value),)))
@@ -250,9 +256,33 @@ class _Text:
                 behind += self._taken_over(best, turns[best])
             else:
                 behind.append(Assign(Name(best.value), "=", self._group.fold(best.operator, Name(best.value))))
-        loop = replace(loop, body=noting_turns(loop.body, turns, loop.var))
+        last = {s: self._fresh(f"{s.value}_last") for s in folds.sums if s.orderly}
+        for sum_ in folds.sums:
+            ahead += [self._before_all(shared.loop, last[sum_])] if sum_ in last else []
+            behind += self._put_together(sum_, shared.loop, last.get(sum_))
+        loop = replace(loop, body=noting_last(noting_turns(loop.body, turns, loop.var), last, loop.var))
         whole = [*ahead, *told, loop, *behind]
-        return [Scope(tuple(whole))] if turns or told else whole
+        return [Scope(tuple(whole))] if turns or told or last else whole
+
+    def _before_all(self, loop: For, name: str) -> Stmt:
+        """A variable that is a turn ahead of all turns."""
+        known = self._work._loops
+        counter = loop.type or known.target.known.types[loop.var]
+        start, step = integer(loop.start), integer(loop.step)
+        if start is not None and step is not None:
+            before: Expr = number(start - step)
+        else:
+            before = Binary("-", Cast("long long", loop.start, "c"), loop.step)
+        return Declare("int" if resolved(counter, known.type_names) == "int" else "long long", name, before)
+
+    def _put_together(self, sum_: Compensated, loop: For, last: str | None) -> list[Stmt]:
+        """What makes one of the lanes' parts of a compensated sum."""
+        down = ">" in loop.relation
+        turn = number(0) if last is None else Unary("-", Name(last)) if down else Name(last)
+        args = (Name(sum_.value), Name(sum_.lacks), turn)
+        added: Stmt = ExprStmt(Call(Name(_COMPENSATED), args, (str(self._group.size),)))
+        other: Stmt = Assign(Name(sum_.lacks), "=", Unary("-", Name(sum_.lacks)))
+        return [added] if sum_.sign > 0 else [other, added, other]
 
     def _taken_over(self, best: Best, turn: str) -> list[Stmt]:
         """What all lanes take from the one that has found the best."""

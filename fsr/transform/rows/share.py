@@ -23,7 +23,7 @@ from fsr.source.form import (
     While,
     number,
 )
-from fsr.source.walk import BARRIER, integer, is_zero, names_mentioned
+from fsr.source.walk import BARRIER, integer, is_zero, names_mentioned, without_casts
 from fsr.transform.rows.units import Unit
 
 
@@ -103,9 +103,9 @@ def set_to_zero(name: str, before: Sequence[Stmt]) -> bool:
     """Whether a variable is zero after statements, the last of which that mentions it says so."""
     match next((s for s in reversed(before) if name in names_mentioned([s])), None):
         case Declare(name=declared, init=init) if init is not None:
-            return declared == name and is_zero(init)
+            return declared == name and is_zero(without_casts(init))
         case Assign(target=Name(text=target), op="=", value=value):
-            return target == name and is_zero(value)
+            return target == name and is_zero(without_casts(value))
     return False
 
 
