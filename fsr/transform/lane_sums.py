@@ -58,3 +58,23 @@ __device__ __forceinline__ void fsr_lanes_compensated_sum(T &sum, T &lacks, long
     sum = later || !own ? lacks - lacks : sum;
 }
 """
+
+RUNNING_LINEAR = """\
+// Steps x = scale * x + total of LANES neighbouring lanes of a warp, those of the first of them up to each one's own as
+// one step.
+template <int LANES, typename T>
+__device__ __forceinline__ void fsr_lanes_running_linear(T &scale, T &total)
+{
+    const unsigned together = (0xffffffffu >> (32 - LANES)) << (threadIdx.x % 32 / LANES * LANES);
+    const int lane = threadIdx.x % LANES;
+#pragma unroll
+    for (int offset = 1; offset < LANES; offset *= 2) {
+        const T scale_below = __shfl_up_sync(together, scale, offset, LANES);
+        const T below = __shfl_up_sync(together, total, offset, LANES);
+        if (lane >= offset) {
+            total = scale * below + total;
+            scale = scale * scale_below;
+        }
+    }
+}
+"""

@@ -313,7 +313,7 @@ def test_no_move_where_results_must_be_exact_and_sums_are_not(subject_from) -> N
     [
         ("sum += x[i * m + j];", "{ if (x[i * m + j] > 3.f) break; sum += x[i * m + j]; }"),
         ("sum += x[i * m + j];", "{ if (x[i * m + j] > 3.f) return; sum += x[i * m + j]; }"),
-        ("sum += x[i * m + j];", "sum = sum * 0.5f + x[i * m + j];"),  # a recurrence
+        ("sum += x[i * m + j];", "sum = sum * sum + x[i * m + j];"),  # a recurrence
         ("sum += x[i * m + j];", "{ sum += x[i * m + j]; if (j & 1) sum *= 2.f; }"),  # two ways to fold
         ("sum += x[i * m + j];", "{ sum += x[i * m + j]; m -= 1; }"),  # the end moves
         ("sum += x[i * m + j];", "{ sum += x[i * m + j]; j += (int)x[i * m]; }"),

@@ -81,7 +81,7 @@ ROW = (
          "float scale = 3.0f; y[i] = scale * row(x + i * m, m);"),  # another one here
         (ROW.replace("int n", "int &n").replace("return s", "n = 1; return s"), "int e = m;"
          "y[i] = row(x + i * m, e) + e;"),
-        (ROW.replace("s += r[c]", "s = 0.5f * s + r[c]"), "y[i] = row(x + i * m, m);"),  # a recurrence
+        (ROW.replace("s += r[c]", "s = s * s + r[c]"), "y[i] = row(x + i * m, m);"),  # a recurrence
         (ROW, "y[i] = row(x + i * m, m) + atomicAdd(&w[0], 1);"),
         (ROW, "y[i] = i++ + row(x + i * m, m);"),
     ],

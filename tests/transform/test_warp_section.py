@@ -281,7 +281,7 @@ LOOP = "for (int i = 0; i < blockDim.x; i++) sum += s[i];"
         ("tid == 0", "tid == 40"),  # of another warp
         ("__syncthreads();", ""),
         ("__syncthreads();", "__syncwarp();"),
-        ("sum += s[i]", "sum = sum * 0.5f + s[i]"),  # the order tells
+        ("sum += s[i]", "sum = sum * sum + s[i]"),  # the order tells
         ("sum += s[i]", "{ sum += s[i]; s[(i + 1) % 128] = sum; }"),
         ("sum += s[i]", "{ s[i] = 2.0f; sum += s[i]; row[i] = sum; }"),  # what is added is set in the turn
         ("sum += s[i]", "{ sum += s[i]; if (i == 3) sum = 0.0f; row[i] = sum; }"),

@@ -46,7 +46,7 @@ from fsr.transform.details.running_out import only_looks
 from fsr.transform.lanes.calls import Calls, calls_in
 from fsr.transform.lanes.compensated import Compensated
 from fsr.transform.lanes.folds import Folds, folds_of
-from fsr.transform.lanes.running import Run, run_of, starting
+from fsr.transform.lanes.running import Run, Told, run_of, starting
 from fsr.transform.lanes.stops import stopped, straight
 from fsr.transform.launch.spread_loop import nonzero
 from fsr.transform.rows.row_kernel import outlives
@@ -138,9 +138,10 @@ class Loops:
         """The same of one whose turns go on with a sum, each of which would be free without, until a count is full."""
         taken = self.target.names | names_mentioned(self.kernel.body)
         plain, start = straight(loop), partial(_number_at, loop, self.kernel.body)
+        told = Told(self._quiet, self.type_of, partial(self._rereads, loop))
         stops = stopped(plain, self._quiet, start)
         for form, limit in ((plain, None), *((form, (name, limit)) for form, name, limit in stops)):
-            run = run_of(form, taken, self._quiet, limit=limit)
+            run = run_of(form, taken, told, limit=limit)
             found = None if run is None else self._going_on(loop, starting(run, start(run.name)), visible)
             if found is not None:
                 return found
@@ -152,6 +153,8 @@ class Loops:
             return None
         if run.limit is not None and type_ not in ("int", "unsigned int"):
             return None
+        if run.factor is not None and not self._multiplies(run, run.factor, type_):
+            return None
         try:
             accesses, first = self.touched(run.body), self.touched(run.first)
         except Unclear:
@@ -160,6 +163,25 @@ class Loops:
         if found is None or run.name in found.folds.names or not _ahead(first, (*found.accesses, *accesses)):
             return None
         return replace(found, loop=loop, run=(run, type_), accesses=(*found.accesses, *first))
+
+    def _rereads(self, loop: For, body: Block) -> bool:
+        """Whether statements may read what a loop stores."""
+        try:
+            written = {a.root for a in self.touched(loop.body) if a.kind != "read"}
+            read = {a.root for a in self.touched(body)}
+        except Unclear:
+            return True
+        arrays = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.dims}
+        own = arrays & names_changed(self.told(loop.body)) & names_mentioned(body)
+        return bool(written & read or own)
+
+    def _multiplies(self, run: Run, factor: Expr, type_: str) -> bool:
+        """Whether factors of several turns may be put together: that of many may be larger than a signed number holds,
+        and a whole number's parts must be such, too."""
+        if type_ in ("float", "double"):
+            return True
+        parts = [type_of(e, self.target.known.types, self.type_names) for e in (run.value, factor)]
+        return "unsigned" in type_ and all(t is not None and integer_bytes(t) is not None for t in parts)
 
     def _quiet(self, e: Expr | None) -> bool:
         return only_looks(self.target, e)

@@ -3,15 +3,15 @@
 Lanes take as many turns at once as they are: what each adds is summed up to it by shuffles (Hillis and Steele, "Data
 parallel algorithms", CACM 29, 1986), and each does its turn with the sum before and behind its own. Where places are
 counted (``if (keep) out[n++] = x``) each finds the place of its own; once all places are taken no turn does anything.
+Recurrences that multiply before they add (``x = a * x + b``) go the same way, as pairs of a factor and what is added.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.accesses import Access
-from fsr.analysis.definitions import reads_memory
 from fsr.source.form import (
     Assign,
     Binary,
@@ -42,10 +42,14 @@ from fsr.source.walk import (
     walk_stmts,
     without_comments,
 )
+from fsr.transform.lanes.linear import linear_step
 from fsr.transform.lanes.stops import Quiet
 
 _Step = tuple[Block, Expr]
 """Statements, and the test of the branch behind them."""
+Types = Callable[[str], str | None]
+_Addition = tuple[str, Expr, Expr | None]
+"""A variable, what is added to it, and what it is multiplied by before."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,8 @@ class Run:
     behind the declarations that it is made of, and behind ``needs``, those of the value; ``before``, ``after``: names
     for the sum without it and with it; ``body``: what else a turn does, with these names; ``inner``: what of it stands
     where the addition stood. ``limit``: of a count by one, no turn is done from which on. ``first``: what the first
-    turn that adds anything does ahead of all others' additions."""
+    turn that adds anything does ahead of all others' additions. ``factor``: what the variable is multiplied by before
+    ``value`` is added to it."""
 
     name: str
     value: Expr
@@ -66,10 +71,12 @@ class Run:
     inner: Block
     limit: Expr | None = None
     first: Block = ()
+    factor: Expr | None = None
 
-    def added(self, into: Name) -> Block:
-        """Statements that set a variable to what a turn adds, where it adds anything."""
-        return self._behind((*self.needs, Assign(into, "=", self.value)))
+    def added(self, into: Name, factor: Name | None = None) -> Block:
+        """Statements that set a variable to what a turn adds, where it adds anything, and one to the factor."""
+        scaled = () if self.factor is None else (Assign(factor or into, "=", self.factor),)
+        return self._behind((*self.needs, *scaled, Assign(into, "=", self.value)))
 
     def _behind(self, inner: Block) -> Block:
         for needs, test in reversed(self.path):
@@ -103,7 +110,7 @@ class Run:
     @property
     def by(self) -> int | None:
         """What each turn that adds anything adds, where that is a number greater than nought."""
-        found = integer(self.value)
+        found = integer(self.value) if self.factor is None else None
         return found if found is not None and found > 0 else None
 
     def _counts_places(self, loop: For, accesses: list[Access]) -> bool:
@@ -117,17 +124,27 @@ class Run:
         return all(len({by_sum[id(a)] for a in accesses if a.root == root}) == 1 for root in written)
 
 
-def run_of(loop: For, taken: Iterable[str], quiet: Quiet, *, limit: tuple[str, Expr] | None = None) -> Run | None:
-    """The sum that a loop's turns go on with; None where there is none, or several statements add to it. ``quiet``:
-    whether finding a value has no effect; ``limit``: a variable from a value of which on turns do nothing."""
+@dataclass(frozen=True)
+class Told:
+    """What is known around a loop. ``quiet``: whether finding a value has no effect; ``types``: of variables;
+    ``stored``: whether statements may read what a turn stores."""
+
+    quiet: Quiet
+    types: Types
+    stored: Callable[[Block], bool]
+
+
+def run_of(loop: For, taken: Iterable[str], told: Told, *, limit: tuple[str, Expr] | None = None) -> Run | None:
+    """The sum that a loop's turns go on with; None where there is none, or several statements add to it. ``limit``: a
+    variable from a value of which on turns do nothing."""
     if jumps(loop.body) or any(isinstance(s, Return) for s in walk_stmts(loop.body)):
         return None
     used = set(taken) | set(variables(loop.body))
-    for path, (name, value) in _additions(loop.body):
-        if limit is not None and (name != limit[0] or integer(value) != 1):
+    for path, (name, value, factor) in _additions(loop.body, told.types):
+        if limit is not None and (name != limit[0] or integer(value) != 1 or factor is not None):
             continue
-        if limit is not None or _mentions(loop.body, name) > 1:
-            found = _run(loop, path, (name, value), used, quiet)
+        if limit is not None or factor is not None or _mentions(loop.body, name) > 1:
+            found = _run(loop, path, (name, value, factor), used, told)
             return found and replace(found, limit=limit and limit[1])
     return None
 
@@ -156,25 +173,26 @@ def _is_none(test: Expr, name: str) -> bool:
     return False
 
 
-def _additions(body: Block) -> Iterator[tuple[tuple[int, ...], tuple[str, Expr]]]:
+def _additions(body: Block, types: Types) -> Iterator[tuple[tuple[int, ...], _Addition]]:
     """Where something is added to a variable, as the places of the statements that it stands in, and what."""
     for at, s in enumerate(body):
         inner = s.then if isinstance(s, If) and not s.orelse and not s.constexpr else ()
-        found = _added(s)
+        found = _added(s, types)
         if found is not None:
             yield (at,), found
-        yield from (((at, *path), what) for path, what in _additions(inner))
+        yield from (((at, *path), what) for path, what in _additions(inner, types))
 
 
-def _added(s: Stmt) -> tuple[str, Expr] | None:
+def _added(s: Stmt, types: Types) -> _Addition | None:
     match s:
         case Assign(Name(name), "+=", value) if name not in names_in(value):
-            return name, value
+            return name, value, None
         case Assign(Name(name), "=", Binary("+", Name(left), value)) if left == name and name not in names_in(value):
-            return name, value
+            return name, value, None
         case Assign(Name(name), "=", Binary("+", value, Name(right))) if right == name and name not in names_in(value):
-            return name, value
-    return None
+            return name, value, None
+    step = linear_step(s, types)
+    return step and (step[0], step[1][1], step[1][0])
 
 
 def _mentions(body: Block, name: str) -> int:
@@ -182,8 +200,8 @@ def _mentions(body: Block, name: str) -> int:
     return sum(name in names_mentioned((s,)) for s in walk_stmts(body) if not isinstance(s, If | For))
 
 
-def _run(loop: For, path: tuple[int, ...], added: tuple[str, Expr], taken: set[str], quiet: Quiet) -> Run | None:
-    name, value = added
+def _run(loop: For, path: tuple[int, ...], added: _Addition, taken: set[str], told: Told) -> Run | None:
+    name, value, factor = added
     before, after = (fresh(f"{name}_{what}", taken) for what in ("before", "after"))
     early, late = {name: Name(before)}, {name: Name(after)}
 
@@ -201,17 +219,21 @@ def _run(loop: For, path: tuple[int, ...], added: tuple[str, Expr], taken: set[s
         return whole, here if further else whole
 
     rest, inner = without(loop.body, path)
-    made = _made(loop.body, path, value, quiet)
+    made = _made(loop.body, path, (value,) if factor is None else (value, factor), told)
     set_again = names_assigned(rest) & {name, before, after}
     if made is None or set_again or name == loop.var:
         return None
-    run = Run(name, value, *made, before, after, rest, inner)
+    if factor is not None and not (told.quiet(value) and told.quiet(factor)):
+        return None  # parts of what was computed once may stand in both
+    run = Run(name, value, *made, before, after, rest, inner, factor=factor)
     heads = names_in(loop.start) | names_in(loop.bound) | names_in(loop.step)
     return None if name in heads | names_mentioned(run.added(Name(after))) else run
 
 
-def _made(body: Block, path: tuple[int, ...], value: Expr, quiet: Quiet) -> tuple[tuple[_Step, ...], Block] | None:
-    """The tests on the way to an addition, each behind the statements that it is made by, and those that the value is
+def _made(
+    body: Block, path: tuple[int, ...], values: tuple[Expr, ...], told: Told
+) -> tuple[tuple[_Step, ...], Block] | None:
+    """The tests on the way to an addition, each behind the statements that it is made by, and those that the values are
     made by; None where something may have changed since."""
     blocks, tests = list[Block](), list[Expr]()
     for at in path:
@@ -220,7 +242,7 @@ def _made(body: Block, path: tuple[int, ...], value: Expr, quiet: Quiet) -> tupl
         if isinstance(s, If):
             tests.append(s.test)
             body = s.then
-    wanted = set[str]().union(*map(names_in, (value, *tests)))
+    wanted = set[str]().union(*map(names_in, (*values, *tests)))
     needs, others = list[Block](), list[Stmt]()
     for block in reversed(blocks):
         found = list[Stmt]()
@@ -228,7 +250,7 @@ def _made(body: Block, path: tuple[int, ...], value: Expr, quiet: Quiet) -> tupl
             if not _sets(s) & wanted:
                 others.append(s)
                 continue
-            if _stores(s) or not all(map(quiet, walk_exprs((s,)))) or not all(map(_is_plain, walk_stmts((s,)))):
+            if _stores(s) or not all(map(told.quiet, walk_exprs((s,)))) or not all(map(_is_plain, walk_stmts((s,)))):
                 return None
             wanted |= names_mentioned((s,))
             found.insert(0, s)
@@ -237,7 +259,7 @@ def _made(body: Block, path: tuple[int, ...], value: Expr, quiet: Quiet) -> tupl
     if (
         names_assigned(copied) - set(variables(copied))
         or _sets(*others) & wanted
-        or not _in_order(blocks, needs, [*tests, value])
+        or not all(_in_order(blocks, needs, [*tests, value], told.stored) for value in values)
     ):
         return None
     return tuple(zip(needs, tests, strict=False)), needs[-1]
@@ -252,15 +274,15 @@ def _is_plain(s: Stmt) -> bool:
     return not isinstance(s, Declare) or not (s.dims or s.qualifiers or "&" in s.type or "*" in s.type)
 
 
-def _in_order(blocks: list[Block], needs: list[Block], values: list[Expr]) -> bool:
-    """Whether what is needed reads no memory behind a statement that may have stored to it."""
+def _in_order(blocks: list[Block], needs: list[Block], values: list[Expr], rereads: Callable[[Block], bool]) -> bool:
+    """Whether what is needed reads nothing behind a statement that may have stored to it."""
     stored = False
     for block, wanted, value in zip(blocks, needs, values, strict=True):
         for s in block:
-            if stored and s in wanted and any(map(reads_memory, walk_exprs((s,)))):
+            if stored and s in wanted and rereads((s,)):
                 return False
             stored |= _stores(s)
-        if stored and reads_memory(value):
+        if stored and rereads((ExprStmt(value),)):
             return False
     return True
 

@@ -54,7 +54,8 @@ from fsr.transform.lanes.loops import LEAST_TURNS, Loops, Shared
 from fsr.transform.lanes.running import Run
 from fsr.transform.rows.share import Group, plus, set_to_zero, times
 
-_RUNNING, _COMPENSATED = "fsr_lanes_running_sum", "fsr_lanes_compensated_sum"
+_RUNNING, _LINEAR = "fsr_lanes_running_sum", "fsr_lanes_running_linear"
+_COMPENSATED = "fsr_lanes_compensated_sum"
 _SIGNS = {"0": {"float": "0.0f", "double": "0.0"}, "1": {"float": "1.0f", "double": "1.0"}}
 
 
@@ -162,7 +163,7 @@ class Work:
         for shared in self._shared.values():
             found |= {group.helper(op) for op in shared.folds.plain.values()}
             found |= {group.helper("or") for _ in shared.folds.flags}
-            found |= {_RUNNING} if shared.run else set()
+            found |= {_RUNNING if shared.run[0].factor is None else _LINEAR} if shared.run else set()
             found |= {_COMPENSATED for _ in shared.folds.sums}
             found |= {_finder(b) if b.kept else group.helper(b.operator) for b in shared.folds.bests}
         return frozenset(found)
@@ -311,23 +312,18 @@ class _Text:
         lane, size, var = Name(self._group.lane), Literal(str(self._group.size)), Name(loop.var)
         counter = (loop.type or self._work._loops.target.known.types[loop.var]).removeprefix("const ")
         first, part, total = (Name(self._fresh(f"{run.name}_{what}")) for what in ("first", "part", "total"))
-        mask, mine = self._mask or Literal("0xffffffffu"), Binary(loop.relation, var, loop.bound)
+        mine = Binary(loop.relation, var, loop.bound)
         sum_ = Name(run.name)
+        scale = None if run.factor is None else Name(self._fresh(f"{run.name}_scale"))
         most, ahead = self._most(run, type_)
-        turn, one = self._turn(run, type_, mine, part, total, most), self._first(run, part)
+        turn, one = self._turn(run, type_, mine, part, (scale, total), most), self._first(run, part)
         used = names_mentioned((*turn, *one))
-        above = Name(self._fresh(f"{run.name}_above"))
-        before = Ternary(Binary("==", lane, Literal("0")), sum_, Binary("+", sum_, above))
-        shifted = Call(Name("__shfl_up_sync"), (mask, total, number(1), size))
-        whole: Expr = Binary("+", sum_, Call(Name("__shfl_sync"), (mask, total, number(self._group.size - 1), size)))
+        whole = _reached(sum_, *(e and self._from(e, number(self._group.size - 1)) for e in (scale, total)))
         round_ = (
             *([If(Binary(">=", sum_, most), (Jump("break"),))] if most is not None else ()),
             Declare(f"const {counter}", loop.var, plus(first, times(lane, loop.step))),
-            Declare(type_, part.text, Literal(_SIGNS["0"].get(type_, "0"))),
-            If(mine, run.added(part)),
-            Declare(f"const {type_}", total.text, Call(Name(_RUNNING), (part,), (size.text,))),
-            *([Declare(f"const {type_}", above.text, shifted)] if run.before in used else ()),
-            *([Declare(f"const {type_}", run.before, before)] if run.before in used else ()),
+            *self._scanned(run, type_, mine, part, scale, total),
+            *(self._up_to_before(run, type_, scale, total) if run.before in used else ()),
             *one,
             *turn,
             Assign(sum_, "=", whole if most is None else Call(Name("min"), (whole, most))),
@@ -336,6 +332,40 @@ class _Text:
         by = times(loop.step, size) if step is None else number(step * self._group.size)
         return ahead, For(counter, first.text, loop.start, loop.relation, loop.bound, by, round_)
 
+    def _scanned(self, run: Run, type_: str, mine: Expr, part: Name, scale: Name | None, total: Name) -> list[Stmt]:
+        """What a lane adds, and what it and all before it do."""
+        zero, one = (Literal(_SIGNS[n].get(type_, n)) for n in "01")
+        size = (str(self._group.size),)
+        if scale is None:
+            sums = Call(Name(_RUNNING), (part,), size)
+            added = If(mine, run.added(part))
+            return [Declare(type_, part.text, zero), added, Declare(f"const {type_}", total.text, sums)]
+        return [
+            Declare(type_, total.text, zero),
+            Declare(type_, scale.text, one),
+            If(mine, run.added(total, scale)),
+            ExprStmt(Call(Name(_LINEAR), (scale, total), size)),
+        ]
+
+    def _up_to_before(self, run: Run, type_: str, scale: Name | None, total: Name) -> list[Stmt]:
+        """What the variable is before a lane's turn."""
+        found, told = list[Stmt](), list[Expr | None]()
+        for each, what in ((scale, "scale_above"), (total, "above")):
+            name = None if each is None else Name(self._fresh(f"{run.name}_{what}"))
+            told.append(name)
+            if name is not None and each is not None:
+                mask, size = self._mask or Literal("0xffffffffu"), Literal(str(self._group.size))
+                shifted = Call(Name("__shfl_up_sync"), (mask, each, number(1), size))
+                found.append(Declare(f"const {type_}", name.text, shifted))
+        first = Binary("==", Name(self._group.lane), Literal("0"))
+        before = Ternary(first, Name(run.name), _reached(Name(run.name), *told))
+        return [*found, Declare(f"const {type_}", run.before, before)]
+
+    def _from(self, value: Expr, lane: Expr) -> Expr:
+        """What a lane of the group has."""
+        mask = self._mask or Literal("0xffffffffu")
+        return Call(Name("__shfl_sync"), (mask, value, lane, Literal(str(self._group.size))))
+
     def _most(self, run: Run, type_: str) -> tuple[Expr | None, list[Stmt]]:
         """From which count on no turn is done, and its declaration."""
         if run.limit is None or (isinstance(run.limit, Literal) and type_ == "int"):
@@ -343,7 +373,7 @@ class _Text:
         most = self._fresh(f"{run.name}_most")
         return Name(most), [Declare(f"const {type_}", most, run.limit)]
 
-    def _turn(self, run: Run, type_: str, mine: Expr, part: Name, total: Name, most: Expr | None) -> list[Stmt]:
+    def _turn(self, run: Run, type_: str, mine: Expr, part: Name, reached: _Reached, most: Expr | None) -> list[Stmt]:
         """What a lane does in its turn."""
         body, test = run.body, mine
         told = run.told_by(Binary("!=", part, Literal("0")))
@@ -354,7 +384,7 @@ class _Text:
                 body = told
         if most is not None:
             test = Binary("&&", test, Binary("<", Name(run.before), most))
-        after = Declare(f"const {type_}", run.after, Binary("+", Name(run.name), total))
+        after = Declare(f"const {type_}", run.after, _reached(Name(run.name), *reached))
         return [If(test, (*([after] if run.after in names_mentioned(body) else ()), *body))]
 
     def _first(self, run: Run, part: Name) -> list[Stmt]:
@@ -368,6 +398,16 @@ class _Text:
         name = fresh(wanted, self._taken)
         self._taken.add(name)
         return name
+
+
+_Reached = tuple[Expr | None, Expr | None]
+"""A factor, where there is one, and what is added."""
+
+
+def _reached(start: Expr, scale: Expr | None, total: Expr | None) -> Expr:
+    """What a variable comes to by steps of such a factor, that add so much together."""
+    assert total is not None
+    return Binary("+", start if scale is None else Binary("*", scale, start), total)
 
 
 def _finder(best: Best) -> str:
