@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from fsr.analysis.operators import OPERATORS
-from fsr.transform.lane_sums import COMPENSATED_SUM, RUNNING_LINEAR, RUNNING_SUM
+from fsr.transform.lane_sums import COMPENSATED_SUM, LINEAR_STEP, RUNNING_LINEAR, RUNNING_SUM
 
 _PACK = """\
 // WIDTH neighbouring elements, read or written in one access.
@@ -301,7 +301,7 @@ _STORE_ROWS = _ROWS.format(
 _WHOLE = {
     "fsr_pack": _PACK, "fsr_aligned": _ALIGNED, "fsr_add_runs": _ADD_RUNS, "fsr_neighbours": _NEIGHBOURS,
     "fsr_lanes_running_sum": RUNNING_SUM, "fsr_lanes_compensated_sum": COMPENSATED_SUM,
-    "fsr_lanes_running_linear": RUNNING_LINEAR,
+    "fsr_lanes_running_linear": RUNNING_LINEAR, "fsr_linear_step": LINEAR_STEP,
     "fsr_load_slices": _LOAD_SLICES, "fsr_store_slices": _STORE_SLICES,
     "fsr_load_rows": _LOAD_ROWS, "fsr_store_rows": _STORE_ROWS,
 }  # fmt: skip
@@ -313,6 +313,7 @@ def helper_text(name: str) -> str:
     """The definition of one helper: 'fsr_pack', 'fsr_aligned', 'fsr_add_runs', 'fsr_neighbours' (which needs
     'fsr_pack'), 'fsr_load_slices', 'fsr_store_slices' (which need 'fsr_pack' and 'fsr_aligned'), 'fsr_load_rows',
     'fsr_store_rows', 'fsr_lanes_running_sum', 'fsr_lanes_compensated_sum', 'fsr_lanes_running_linear',
+    'fsr_linear_step',
     'fsr_lanes_<operator>', 'fsr_warp_<operator>', 'fsr_block_<operator>'; with '_at' behind 'greatest' and 'least', of
     a warp or a block, those that keep the place too, and of lanes, with 'first_' or 'last_' before these, those that
     tell which lane has it ('first_least_greatest': by a second value where the first are alike).

@@ -59,6 +59,15 @@ __device__ __forceinline__ void fsr_lanes_compensated_sum(T &sum, T &lacks, long
 }
 """
 
+LINEAR_STEP = """\
+// scale * x + total; what is nought stays so, whatever the factors of several steps come to.
+template <typename T, typename X>
+__device__ __forceinline__ T fsr_linear_step(T scale, X x, T total)
+{
+    return x == X(0) ? total : scale * T(x) + total;
+}
+"""
+
 RUNNING_LINEAR = """\
 // Steps x = scale * x + total of LANES neighbouring lanes of a warp, those of the first of them up to each one's own as
 // one step.
@@ -72,7 +81,7 @@ __device__ __forceinline__ void fsr_lanes_running_linear(T &scale, T &total)
         const T scale_below = __shfl_up_sync(together, scale, offset, LANES);
         const T below = __shfl_up_sync(together, total, offset, LANES);
         if (lane >= offset) {
-            total = scale * below + total;
+            total = below == T(0) ? total : scale * below + total;
             scale = scale * scale_below;
         }
     }

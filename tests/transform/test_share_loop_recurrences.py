@@ -17,7 +17,7 @@ TEXT = """
 // n = {{min = 1, max = 4096, timed = 1024}}
 // m = {{min = 0, max = 4096, timed = 128}}
 // [args]
-// a = {{role = "in", shape = ["n", "m"]}}
+// a = {{role = "in", shape = ["n", "m"]{limits}}}
 // b = {{role = "in", shape = ["n", "m"]}}
 // f = {{role = "in", dtype = "int32", shape = ["n", "m"]}}
 // ptr = {{role = "in", dtype = "int32", shape = ["n + 1"]}}
@@ -76,7 +76,9 @@ SIZES = [{"n": n, "m": m} for n, m in [(1, 0), (3, 5), (33, 4), (70, 37)]]
 
 def composed(rng: random.Random, step: str, type_: str, *, tolerance: str = 'sum_length = "m"') -> str:
     loop = rng.choice(LOOPS).format(step=step.format(T=type_), use=rng.choice(USES).format())
-    return TEXT.format(tolerance=tolerance, type=type_, start=rng.choice(["0", "1", "2 + i % 3"]), loop=loop)
+    limits = ", low = -1, high = 1" if type_ == "double" else ""
+    start = rng.choice(["0", "1", "2 + i % 3"])
+    return TEXT.format(tolerance=tolerance, type=type_, start=start, loop=loop, limits=limits)
 
 
 def given(sizes: dict[str, int], type_: str) -> dict[str, np.ndarray]:
@@ -129,12 +131,14 @@ def test_lanes_give_what_the_thread_gave(step, type_, subject_from, runner):
         ("s = s * 31 + f[e];", "int"),  # a factor of many turns overflows where no turn did
         ("s = (s * 31u + a[e]) % 1009u;", "unsigned int"),
         ("s = s * 1.5f + a[e];", "unsigned int"),
+        ("s = a[e] * s + b[e];", "double"),  # a factor of many turns may be more than a double holds
+        ("s = s * (1 + exp(b[e])); z[e] = s;", "double"),
         ("s = a[e] * s + b[e]; if (s > 10) break;", "float"),
     ],
 )
 def test_no_move_where_lanes_cannot_tell(step, type_, subject_from):
     loop = LOOPS[0].format(step=step, use="")
-    text = TEXT.format(tolerance='sum_length = "m"', type=type_, start="0", loop=loop)
+    text = TEXT.format(tolerance='sum_length = "m"', type=type_, start="0", loop=loop, limits="")
     assert list(ShareLoop().moves(subject_from(text))) == []
 
 

@@ -20,6 +20,11 @@ Linear = tuple[Expr, Expr]
 """The factor of what a variable was, and what is added."""
 
 
+def wide(type_: str) -> str:
+    """The type that factors of many turns are kept in: their product may leave the range of what each is of."""
+    return "double" if type_ == "float" else type_
+
+
 def linear_step(s: Stmt, types: Callable[[str], str | None]) -> tuple[str, Linear] | None:
     """The variable that a statement sets so, and how; None where it sets it otherwise, or only adds to it. ``types``:
     those of variables."""
@@ -28,14 +33,14 @@ def linear_step(s: Stmt, types: Callable[[str], str | None]) -> tuple[str, Linea
             return name, (value, _ZERO)
         case Assign(Name(name), "=", value) if name in names_in(value):
             type_ = types(name)
-            found = None if type_ is None else _Steps(name, type_).of(value)
+            found = None if type_ is None else _Steps(name, wide(type_)).of(value)
             return None if found is None or integer(found[0]) in (0, 1) else (name, found)
     return None
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Reads what is made of a variable of a type, in which all is computed that was computed with it."""
+    """Reads what is made of a variable; ``type``: in which all is computed that was computed with it."""
 
     name: str
     type: str
@@ -67,7 +72,7 @@ class _Steps:
         return parts and (change(parts[0]), change(parts[1]))
 
     def _own(self, e: Expr) -> Expr:
-        """A value in the variable's type, as it was before it was computed with."""
+        """A value in that type, as it was in the variable's before it was computed with."""
         return e if isinstance(e, Literal) else Cast(self.type, e, "c")
 
     def _negative(self, e: Expr) -> Expr:

@@ -46,6 +46,7 @@ from fsr.transform.details.running_out import only_looks
 from fsr.transform.lanes.calls import Calls, calls_in
 from fsr.transform.lanes.compensated import Compensated
 from fsr.transform.lanes.folds import Folds, folds_of
+from fsr.transform.lanes.moderate import is_moderate
 from fsr.transform.lanes.running import Run, Told, run_of, starting
 from fsr.transform.lanes.stops import stopped, straight
 from fsr.transform.launch.spread_loop import nonzero
@@ -179,9 +180,14 @@ class Loops:
         """Whether factors of several turns may be put together: that of many may be larger than a signed number holds,
         and a whole number's parts must be such, too."""
         if type_ in ("float", "double"):
-            return True
+            return type_ == "float" or is_moderate(factor, run.made, self.target, self._is_whole_number)
         parts = [type_of(e, self.target.known.types, self.type_names) for e in (run.value, factor)]
         return "unsigned" in type_ and all(t is not None and integer_bytes(t) is not None for t in parts)
+
+    def _is_whole_number(self, name: str) -> bool:
+        """Whether a variable or an array's elements are whole numbers of a word."""
+        element = self.pointers.elements.get(name) or self.type_of(name) or ""
+        return integer_bytes(resolved(element, self.type_names)) in (1, 2, 4)
 
     def _quiet(self, e: Expr | None) -> bool:
         return only_looks(self.target, e)

@@ -78,6 +78,11 @@ class Run:
         scaled = () if self.factor is None else (Assign(factor or into, "=", self.factor),)
         return self._behind((*self.needs, *scaled, Assign(into, "=", self.value)))
 
+    @property
+    def made(self) -> Block:
+        """The statements that its tests and values are made by."""
+        return (*(s for needs, _ in self.path for s in needs), *self.needs)
+
     def _behind(self, inner: Block) -> Block:
         for needs, test in reversed(self.path):
             inner = (*needs, If(test, inner))

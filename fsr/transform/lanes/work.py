@@ -50,11 +50,12 @@ from fsr.source.walk import (
 )
 from fsr.transform.lanes.compensated import Compensated, noting_last
 from fsr.transform.lanes.folds import Best, noting_turns
+from fsr.transform.lanes.linear import wide
 from fsr.transform.lanes.loops import LEAST_TURNS, Loops, Shared
 from fsr.transform.lanes.running import Run
 from fsr.transform.rows.share import Group, plus, set_to_zero, times
 
-_RUNNING, _LINEAR = "fsr_lanes_running_sum", "fsr_lanes_running_linear"
+_RUNNING, _LINEAR, _STEP = "fsr_lanes_running_sum", "fsr_lanes_running_linear", "fsr_linear_step"
 _COMPENSATED = "fsr_lanes_compensated_sum"
 _SIGNS = {"0": {"float": "0.0f", "double": "0.0"}, "1": {"float": "1.0f", "double": "1.0"}}
 
@@ -163,7 +164,8 @@ class Work:
         for shared in self._shared.values():
             found |= {group.helper(op) for op in shared.folds.plain.values()}
             found |= {group.helper("or") for _ in shared.folds.flags}
-            found |= {_RUNNING if shared.run[0].factor is None else _LINEAR} if shared.run else set()
+            if shared.run is not None:
+                found |= {_RUNNING} if shared.run[0].factor is None else {_LINEAR, _STEP}
             found |= {_COMPENSATED for _ in shared.folds.sums}
             found |= {_finder(b) if b.kept else group.helper(b.operator) for b in shared.folds.bests}
         return frozenset(found)
@@ -340,9 +342,10 @@ class _Text:
             sums = Call(Name(_RUNNING), (part,), size)
             added = If(mine, run.added(part))
             return [Declare(type_, part.text, zero), added, Declare(f"const {type_}", total.text, sums)]
+        zero, one = (Literal(_SIGNS[n].get(wide(type_), n)) for n in "01")
         return [
-            Declare(type_, total.text, zero),
-            Declare(type_, scale.text, one),
+            Declare(wide(type_), total.text, zero),
+            Declare(wide(type_), scale.text, one),
             If(mine, run.added(total, scale)),
             ExprStmt(Call(Name(_LINEAR), (scale, total), size)),
         ]
@@ -356,7 +359,8 @@ class _Text:
             if name is not None and each is not None:
                 mask, size = self._mask or Literal("0xffffffffu"), Literal(str(self._group.size))
                 shifted = Call(Name("__shfl_up_sync"), (mask, each, number(1), size))
-                found.append(Declare(f"const {type_}", name.text, shifted))
+                kept = type_ if scale is None else wide(type_)
+                found.append(Declare(f"const {kept}", name.text, shifted))
         first = Binary("==", Name(self._group.lane), Literal("0"))
         before = Ternary(first, Name(run.name), _reached(Name(run.name), *told))
         return [*found, Declare(f"const {type_}", run.before, before)]
@@ -407,7 +411,7 @@ _Reached = tuple[Expr | None, Expr | None]
 def _reached(start: Expr, scale: Expr | None, total: Expr | None) -> Expr:
     """What a variable comes to by steps of such a factor, that add so much together."""
     assert total is not None
-    return Binary("+", start if scale is None else Binary("*", scale, start), total)
+    return Binary("+", start, total) if scale is None else Call(Name(_STEP), (scale, start, total))
 
 
 def _finder(best: Best) -> str:
