@@ -279,9 +279,10 @@ def _judged(
             scale = _scale(original, stack, want, name)
             truth = _truth(original, stack, name)
             found = judge.compare((got, want, again), how, _known(judge, want, truth, scale, how))
-            if found is not None and found.kind == "value":
-                _widen_scale(original, want, truth, name, scale, how)
+            for _ in _wider_scales(original, want, truth, name, scale, how) if _is_off(found) else ():
                 found = judge.compare((got, want, again), how, _known(judge, want, truth, scale, how))
+                if not _is_off(found):
+                    break
     if found is None:
         return None
     shape = session.contract.shape(session.contract.argument(name), case.size_map())
@@ -360,8 +361,14 @@ def _known(judge: Any, want: Any, truth: Any, scale: int, how: Comparison) -> tu
     return int(truth.address), scale, min(largest, ARRAY_ERROR_CAP * root)
 
 
-def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: int, how: Comparison) -> None:
-    """A second opinion of the scale: more perturbed runs, and how far rounding in the original's own types carries."""
+def _is_off(found: Any) -> bool:
+    """Whether a comparison found a value that is too far from the right one."""
+    return found is not None and found.kind == "value"
+
+
+def _wider_scales(original: _Original, want: Any, truth: Any, name: str, scale: int, how: Comparison) -> Iterator[None]:
+    """A second opinion of the scale, wider each time: more perturbed runs, and how far rounding in the original's own
+    types carries. Of a dear original a run or two are worth waiting for, and mostly suffice."""
     session, judge = original.session, original.device.judge
     data = session.drawn(original.case, WANT_SEED)
     step = _step(data)
@@ -369,6 +376,7 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
     for number in more:
         with original.ran(data, session.baseline.run, session.spec.baseline.plan, number) as moved:
             judge.scale(scale, want, moved.region(name), step)
+        yield
     right = want if truth is None else truth  # what is float64 throughout is its own
     if (want.dtype.itemsize < 8 and truth is None) or not how.relative:
         return
@@ -380,6 +388,7 @@ def _widen_scale(original: _Original, want: Any, truth: Any, name: str, scale: i
                 return
             # the bound is relative * scale, and of the noise TIMES_LESS_ACCURATE times as much
             judge.scale(scale, right, noisy, how.relative / TIMES_LESS_ACCURATE)
+        yield
 
 
 def _widened(data: CaseData) -> CaseData:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -243,8 +243,12 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
         if not wrong.any():
             wrong, kind = ~agree(got, truth, bound) & np.isfinite(doubled(want)) & ~lost & ~never, "value"
             if wrong.any():
-                near, bound = bound, _widest(one, bound)
-                wrong &= ~agree(got, truth, bound) & ~_undecided(one, got, wrong)
+                near = bound
+                for bound in _wider(one, near):
+                    wrong &= ~agree(got, truth, bound)
+                    if not wrong.any():
+                        break
+                wrong &= ~_undecided(one, got, wrong)
                 wrong &= ~_stepped(one, got, near, wrong)
     wrong &= ~never
     if (wrong & left).any():
@@ -297,13 +301,14 @@ def _apart(got: Array, want: Array) -> Array:
     return np.asarray(high - low, np.float64)
 
 
-def _widest(one: _Output, bound: Array) -> Array:
-    """The bound with a second opinion of it: more perturbed runs, and the original's own rounding."""
+def _wider(one: _Output, bound: Array) -> Iterator[Array]:
+    """The bound with a second opinion of it, wider each time: more perturbed runs, and the original's own rounding, of
+    which a few samples mostly suffice."""
     _, wider = _bound_at(one, one.expected.wider_scale[one.name])
-    noise = one.expected.noise
-    return np.maximum(
-        np.maximum(bound, wider), TIMES_LESS_ACCURATE * noise.error[one.name] if noise is not None else 0.0
-    )
+    yield (bound := np.maximum(bound, wider))
+    for noise in (one.expected.few_noise, one.expected.noise):
+        if noise is not None:
+            yield np.maximum(bound, TIMES_LESS_ACCURATE * noise.error[one.name])
 
 
 def _undecided(one: _Output, got: Array, wrong: Array) -> Array:

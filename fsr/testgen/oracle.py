@@ -8,7 +8,7 @@ that cancellation is forgiven where every correct kernel suffers from it, and no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -46,6 +46,7 @@ WideRun = Callable[[Case, CaseData], Mapping[str, Array] | None]
 
 MORE_RUNS = 8  # of a perturbation that all cancel to a tenth of what is usual: 0.08^8, about 2e-9 an element
 NOISY_RUNS = 6
+FEW_NOISY = 2  # of these, that tell of most elements that they are right
 MORE_NOISY = 24  # where samples tell of any element that rounding decides if there is an answer: 2^-30 are missed
 NOISY_DOUBLES = 24  # where all is float64: a residue there is a few last bits or none, by chance of each run
 LOUD_RUNS = 24  # where a few elements are on the other side of a step
@@ -80,13 +81,23 @@ class Scale:
         return self.arrays
 
 
+Samples = Callable[[int], Iterable[int]]
+"""Which samples of an original's rounding are drawn, by their numbers, of as many as are usual."""
+
+
+def _one_more(number: int, count: int) -> Iterable[int]:
+    """The sample that comes so many behind the usual ones."""
+    return [count + number - 1]
+
+
 class Expected:
     """What is known of one case. Per output name: ``arrays`` the original's answer (first run, poison seed 0);
     ``spread`` by how much repeated runs of the original differ (0 where they agree bit for bit); ``unwritten``
     elements that the original leaves alone. The rest is found out when a candidate's bits differ from the original's,
     which they mostly do not: ``precise`` a float64 answer or None, ``scale`` the magnitude an error is judged against,
     ``wider_scale`` the same from more runs, and ``noise`` how far rounding in the original's own types may carry an
-    element (None: no such run): what is asked before an element is called wrong. ``part``: what all of these are of,
+    element (None: no such run; ``few_noise``: as the first samples tell): what is asked before an element is called
+    wrong. ``part``: what all of these are of,
     where not of whole outputs. ``unordered``: see :class:`Asking`. ``instrumented``: of which build the answer is."""
 
     def __init__(
@@ -96,7 +107,7 @@ class Expected:
         unwritten: Mapping[str, Array],
         precise: Callable[[], Mapping[str, Array] | None] = lambda: None,
         scale: Callable[[int], Scale] | None = None,
-        noise: Callable[[Mapping[str, Array], int], Noise | None] = lambda truth, more: None,
+        noise: Callable[[Mapping[str, Array], Samples], Noise | None] = lambda truth, which: None,
     ) -> None:
         self.part: Part | None = None
         self.layouts: Mapping[str, Layout] = {}  # of outputs that are structures, whose members are known apart
@@ -142,9 +153,16 @@ class Expected:
         return {name: np.maximum(scale, more[name]) for name, scale in self.scale.items()}
 
     @cached_property
+    def few_noise(self) -> Noise | None:
+        """See the class."""
+        return self._noise(self._truth, lambda count: range(min(FEW_NOISY, count)))
+
+    @cached_property
     def noise(self) -> Noise | None:
         """See the class."""
-        return self._noise(self._truth, 0)
+        few = self.few_noise
+        rest = None if few is None else self._noise(self._truth, lambda count: range(FEW_NOISY, count))
+        return few if few is None or rest is None else few.with_more(rest)
 
     def noises(self) -> Iterator[Noise]:
         """What samples tell, one more each time where they tell of any element that rounding decides if there is an
@@ -154,7 +172,7 @@ class Expected:
         yield self.noise
         for number in range(1, MORE_NOISY + 1 if self.noise.decides else 0):
             if number > len(self._noisier):
-                one = self._noise(self._truth, number)
+                one = self._noise(self._truth, partial(_one_more, number))
                 if one is None:
                     return
                 self._noisier.append(one.with_more((self.noise, *self._noisier)[-1]))
@@ -232,13 +250,12 @@ def expect(
         )
         return Scale(first, lambda data: picked(run(case, data)), shaken)
 
-    def noise(truth: Mapping[str, Array], further: int) -> Noise | None:
+    def noise(truth: Mapping[str, Array], which: Samples) -> Noise | None:
         if noisy is None:
             return None
         wide = widened_data(data_of(contract, case, 0))
         narrow = any(_floats(a) and a.dtype.itemsize < 8 for a in first.values())
-        count = NOISY_RUNS if narrow else NOISY_DOUBLES
-        numbers = [count + further - 1] if further else range(count)
+        numbers = which(NOISY_RUNS if narrow else NOISY_DOUBLES)
         found = [noisy(case, nudged(contract, case, wide, number)) for number in numbers]
         runs = [picked(run, wider) for run in found if run is not None]
         return Noise.of(first, runs, truth) if runs else None
