@@ -30,6 +30,7 @@ from fsr.sandbox.confine import require_support, support
 from fsr.testgen import cases as case_lists
 from fsr.testgen.aimed import (
     counted_cases,
+    length_cases,
     scalar_cases,
     spelled_cases,
     threshold_cases,
@@ -175,7 +176,7 @@ class Session:
             seed = self.spec.seed
             named = [
                 case
-                for kind in (scalar_cases, counted_cases, spelled_cases, threshold_cases)
+                for kind in (scalar_cases, counted_cases, length_cases, spelled_cases, threshold_cases)
                 for case in kind(self.contract, self.spec.baseline, seed)
             ]
             drawn = [

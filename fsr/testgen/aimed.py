@@ -17,7 +17,7 @@ from fsr.testgen.bounds import has_limits
 from fsr.testgen.cases import HOST_ELEMENTS, cases_at, families_of
 from fsr.testgen.draws import TABLE
 from fsr.testgen.fitting import named_in
-from fsr.testgen.numbers import literals, numbers, products, values
+from fsr.testgen.numbers import constants, literals, numbers, products, values
 
 MOST_NUMBERS, MOST_VALUES = 6, 4
 MOST_WHOLE, MODEST, TOGETHER = 8, 1 << 16, 2  # whole numbers of either kind; larger ones are no tiles; cases of all
@@ -27,6 +27,7 @@ WORD = 2.0**64  # a whole number from here on is no integer's value
 KINDS = ("uniform rows", "far rows", families.ends([]), "wide", "alternating", "zeros")  # that code may treat apart
 MEETINGS, MOST_NAMED = 3, 24  # cases of scalars that are numbers which the original names, and so many of these
 MOST_COUNTED, COUNTED_ELEMENTS = 6, 1 << 14
+MOST_LENGTHS = 6  # constants of the original that are in the sizes' ranges, each with its neighbours
 WHOLE = "whole"  # the family of numbers of all bits, hardly any of which comes twice
 FEW_SPELLED, SPELLINGS, LONG, MANY = 3, 12, 4096, (140, 800)
 COMMON = 8  # numbers up to here stand everywhere
@@ -100,9 +101,22 @@ def counted_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Ca
     return cases_at(contract, "counted", seed, wanted, COUNTED_ELEMENTS)
 
 
+def length_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:
+    """Cases as long as what a constant of the original is called, one shorter and one longer: what is filled up to the
+    length of a block (a hash's padding, a frame) is full there, or full but for one."""
+    wanted: list[tuple[Mapping[str, int], str]] = []
+    each = max(1, MOST_LENGTHS // max(len(contract.sizes), 1))
+    for size in contract.sizes:
+        within = sorted(n for n in constants(baseline.source) if max(size.minimum, COMMON + 1) <= n <= size.maximum)
+        around = dict.fromkeys(m for n in reversed(within[-each:]) for m in (n - 1, n, n + 1))
+        wanted += [({size.name: m}, "normal") for m in around if m <= size.maximum]
+    return cases_at(contract, "lengths", seed, wanted, COUNTED_ELEMENTS)
+
+
 def threshold_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:
-    """Cases of floating arrays at the numbers that the original names: at them and next to them, and of elements that
-    are each 0, 1 or the number, whose products and sums come to it exactly; and at the levels of its scales.
+    """Cases of floating arrays at the numbers that the original names, and at those that scalars always are (the ends
+    of a box, a radius): at them and next to them, and of elements that are each 0, 1 or the number, whose products and
+    sums come to it exactly; and at the levels of its scales.
     ``x > 0.3f`` and ``x >= 0.3f`` differ there alone, and so do a sum less 0.03 that is asked whether it is positive,
     and what is rounded to a byte by one function for another."""
     if not any(_floating(a.dtype) and a.role is not Role.SCALAR for a in contract.drawn()):
@@ -110,13 +124,26 @@ def threshold_cases(contract: Contract, baseline: Candidate, seed: int) -> list[
     spelled = literals(baseline.source, floating=True)  # 255.0f; the 16 of a shift is no value
     told = [v for v in values(baseline.source) if not v.is_integer() or int(v) in spelled]
     told.sort(key=lambda v: (v.is_integer(), abs(v) > MODEST, abs(v)))
-    chosen = [v for v in told if abs(v) not in (1.0, 0.5)][:MOST_THRESHOLDS]
-    wanted: list[tuple[Mapping[str, int], str]] = [({}, families.near(v)) for v in chosen]
+    told = [*_always(contract), *(v for v in told if abs(v) not in (1.0, 0.5))]
+    chosen = list(dict.fromkeys(told))[:MOST_THRESHOLDS]
+    wanted: list[tuple[Mapping[str, int], str]] = [({}, families.near(v)) for v in chosen for _ in range(TOGETHER + 1)]
     wanted += [({}, families.among((0.0, 1.0, v))[0]) for v in chosen for _ in range(TOGETHER)]
     scales = [n for n in spelled | literals(baseline.source) if SCALE[0] <= n <= SCALE[1]]
     scales.sort(key=lambda n: ((n & (n + 1)) != 0, n not in spelled, n))  # 255 and its likes first
     wanted += [({}, families.levels(n)) for n in scales[:SCALES] for _ in range(TOGETHER)]
     return cases_at(contract, "thresholds", seed, wanted, HOST_ELEMENTS)
+
+
+def _always(contract: Contract) -> list[float]:
+    """What floating scalars are that are one number always, 0 left out."""
+    scalars = [a for a in contract.args if a.role is Role.SCALAR and _floating(a.dtype) and a.value is not None]
+    found = []
+    for argument in scalars:
+        try:
+            found.append(float(str(argument.value)))
+        except ValueError:
+            continue  # made of sizes
+    return [v for v in dict.fromkeys(found) if v and math.isfinite(v)]
 
 
 def spelled_cases(contract: Contract, baseline: Candidate, seed: int) -> list[Case]:

@@ -351,11 +351,14 @@ def floating(family: str) -> FloatFamily:
 
 def _near(number: float, times: int) -> FloatFamily:
     def family(draw: Draw, limits: FloatLimits) -> Draw:
-        step = max(abs(number) * limits.eps, limits.smallest)
+        mantissa, exponent = math.frexp(abs(number))
+        step = math.ldexp(limits.eps, exponent - 1)  # from a number to the next one away from 0
+        back = step / 2 if mantissa == 0.5 else step
+        away = math.copysign(max(step, limits.smallest), number)
         table = (
             *[number] * times,
-            number + step,
-            number - step,
+            number + away,
+            number - math.copysign(max(back, limits.smallest), number),
             -number,
             number + 0.25 * abs(number),
             0.5 * number,

@@ -72,6 +72,11 @@ def _known(source: str) -> dict[str, int]:
     return _named(*_texts(source))
 
 
+def constants(source: str) -> frozenset[int]:
+    """What macros, constants and enumerators of a source are, above 2."""
+    return frozenset(n for n in _known(source).values() if 2 < n <= LARGEST)
+
+
 def products(values: Iterable[int], largest: int) -> set[int]:
     """The values' products, two at a time, up to ``largest``."""
     kept = sorted(v for v in values if v > 1)
