@@ -59,6 +59,16 @@ def test_what_is_promised_is_not_asked(subject_from, apply_move):
     assert "fsr_aligned<16>(q)" not in changed.source
 
 
+@pytest.mark.parametrize("how", ["q += 4 * i; out += i * 4;", "q = q + i * 4; out += 4 * i;"])
+def test_parameters_that_are_moved_to_the_threads_record(subject_from, apply_move, close_outputs, how):
+    text = TEXT.replace("4 * i + ", "").replace("[4 * i]", "[0]").replace("float w", f"{how} float w")
+    subject = subject_from(text)
+    changed = apply_move(VectorizeRecord(), subject, "[bytes=16,what=all]")
+    close_outputs(subject, changed, SIZES, alignment=4)
+    again = text.replace("out[3] =", "out += n - n; out[3] =")
+    assert not {m for m in _moves(subject_from(again)) if m.endswith("writes")}
+
+
 PLACES = {
     "in place": """
     out[4 * i] *= 2.0f; out[4 * i + 1] *= 3.0f; out[4 * i + 2] += q[4 * i]; out[4 * i + 3] -= out[4 * i + 2];""",

@@ -33,7 +33,6 @@ from fsr.source.mapping import map_stmts
 from fsr.source.walk import Block, fresh, integer, names_assigned, nodes, taken_names, variables, walk_stmts
 from fsr.transform.atomics.global_atomics import address_of, atomic_of
 from fsr.transform.sizes import always
-from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.target import Target
 
 _WIDE = "long long"
@@ -50,9 +49,6 @@ def with_plain_places(target: Target) -> Target:
     """The target with its atomics on parameters, not on pointers that were set to somewhere behind them, and with
     counting as adding, where both is the same."""
     kernel = target.kernel
-    moved = names_assigned(kernel.body) & {p.name for p in kernel.params if p.is_pointer}
-    if any((place := _place(s)) is not None and place[0] in moved for s in walk_stmts(kernel.body)):
-        kernel = with_own_pointers(kernel)
     while (plain := _without_a_pointer(kernel)) is not None:
         kernel = plain
     target = replace(target, kernel=kernel)

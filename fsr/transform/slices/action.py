@@ -14,13 +14,13 @@ from functools import lru_cache
 from fsr.analysis.guards import structured
 from fsr.analysis.macros import expanded
 from fsr.records import Candidate, Role
+from fsr.source.moved_pointers import with_own_pointers
 from fsr.source.parse import parse_kernels
 from fsr.source.walk import contains_barrier, contains_return, contains_warp_wide, names_mentioned
 from fsr.transform.details.shared_locals import room_of
 from fsr.transform.launch.block_size import BlockSize
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.slices.grid_turns import macros_that_leave, one_turn
-from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.slices.slices import MOST_BYTES, slices_of
 from fsr.transform.slices.text import Staged, end_of, staged
 from fsr.transform.slices.writes import owned_by_block, wholly_written
@@ -103,15 +103,14 @@ def _gain(chosen: Sequence[Staged]) -> float:
 def _staged(target: Target, keep_launch: bool) -> list[Staged]:
     """The buffers of a kernel that may be staged; in one turn of it, where threads go on by a grid; with
     macros written out, where it has none else."""
-    kernel = with_own_pointers(target.kernel)
-    found = _of_form(replace(target, kernel=kernel), keep_launch)
+    found = _of_form(target, keep_launch)
     turn = one_turn(target)
     if not found and turn is not None:
         of_turn = _of_form(replace(target, kernel=with_own_pointers(turn)), keep_launch)
         found = [replace(one, of_turn=True) for one in of_turn]
     if not found and turn is None:
         plain = with_own_pointers(expanded(target.kernel, target.source))
-        if plain.body != kernel.body:
+        if plain.body != target.kernel.body:
             found = _of_form(replace(target, kernel=plain), keep_launch)
     return found
 

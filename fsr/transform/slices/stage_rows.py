@@ -17,6 +17,7 @@ from fsr.analysis.polynomial import Poly
 from fsr.records import Candidate
 from fsr.source.counting import counted
 from fsr.source.form import For, If, Scope
+from fsr.source.moved_pointers import with_own_pointers
 from fsr.source.walk import (
     Block,
     contains_return,
@@ -33,7 +34,6 @@ from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.slices.action import in_blocks
 from fsr.transform.slices.grid_turns import macros_that_leave
-from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.slices.plain_locals import with_plain_locals
 from fsr.transform.slices.row_loop import RowLoop
 from fsr.transform.slices.row_text import StagedRows, slots

@@ -30,6 +30,7 @@ from fsr.source.form import (
 )  # fmt: skip
 from fsr.source.macros import macros
 from fsr.source.mapping import substitute, with_blocks
+from fsr.source.moved_pointers import with_own_pointers
 from fsr.source.narrowing import narrowed
 from fsr.source.walk import (
     BUILTINS,
@@ -52,7 +53,6 @@ from fsr.transform.jam.exits import without_exits
 from fsr.transform.jam.extents import divides, guarded_along
 from fsr.transform.jam.guarded import Chain, guards, is_whole, owned, plain_kernel
 from fsr.transform.sizes import INT_LIMIT, always
-from fsr.transform.slices.moved_pointers import with_own_pointers
 from fsr.transform.slices.slices import SlicedBuffer
 from fsr.transform.target import Target
 from fsr.transform.tiles.harm import divides_wholes, does_harm
