@@ -115,6 +115,33 @@ def test_hints_replace_plain_loads_and_stores_only(subject_from, apply_move, run
     assert "y[row * cols + j] += __ldg(" in apply_move(CacheHint(), both, "[load=ldg,store=none]").source
 
 
+LOCAL = """
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    if (row < rows) { POINTERS for (int j = 0; j < cols; j++) { to[j] = from[j] * w[j]; } }"""
+
+
+@pytest.mark.parametrize(
+    ("pointers", "loads", "stores"),
+    [
+        ("const float *from = x + row * cols; float *to = &y[row * cols];", 2, True),
+        ("const float *from = x + row * cols; float *all = y, *to = all + row * cols;", 2, True),
+        ("const float *from = y + row * cols; float *to = y + row * cols;", 1, False),  # w alone
+        ("const float *from = w; if (cols > 2) from = x + row * cols; float *to = y + row * cols;", 0, False),
+        ("const float *from = cols > 3 ? x : w; float *to = y + row * cols;", 0, False),
+    ],
+)
+def test_hints_behind_pointers_of_the_kernels_own(
+    pointers: str, loads: int, stores: bool, subject_from, apply_move, runner
+) -> None:
+    subject = subject_from(rows(LOCAL.replace("POINTERS", pointers)))
+    assert ("cache-hint@kernel[load=none,store=stcs]" in names(CacheHint(), subject)) is stores
+    if loads:
+        changed = apply_move(CacheHint(), subject, "[load=ldcs,store=stcs]")
+        assert changed.source.count("__ldcs(") == loads
+        assert changed.source.count("__stcs(") == stores
+        runner.check(subject, changed, *SIZES)
+
+
 def test_fast_math_stays_close_and_away_from_exact_contracts(subject_from, apply_move, close_outputs):
     subject = subject_from(rows())
     changed = apply_move(FastMath(), subject, "@kernel[mode=intrinsics]")

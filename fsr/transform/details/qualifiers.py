@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fsr.analysis.accesses import accesses
+from fsr.analysis.accesses import Access, accesses, declared_arrays, pointed
 from fsr.analysis.types import aliases, resolved
 from fsr.hardware.c_types import NUMBERS
 from fsr.records import Candidate
@@ -34,6 +34,7 @@ from fsr.source.walk import (
     Block,
     base_name,
     exprs_of,
+    names_assigned,
     names_in,
     opaque_names,
     subexprs,
@@ -156,14 +157,16 @@ def _hinted(target: Target, load: str, store: str) -> Block:
     found, names = accesses(target.kernel), aliases(target.source)
     if any(a.array is None for a in found):
         return target.kernel.body
-    pointers = [p for p in target.kernel.params if p.is_pointer and "volatile" not in p.type.split()]
-    params = [p for p in pointers if resolved(p.type, names) in _HINTED]
-    if any(
-        isinstance(s, Declare) and s.type.endswith("*") and s.init is not None for s in walk_stmts(target.kernel.body)
-    ):
-        params = []  # what a local pointer reads or writes is not told apart
-    read_only = {p.name for p in params if all(a.kind == "read" for a in found if a.array == p.name)}
-    write_only = {p.name for p in params if all(a.kind == "write" and a.indices for a in found if a.array == p.name)}
+    types = _global_pointers(target)
+    hinted = {
+        n for n, (_, type_) in types.items() if "volatile" not in type_.split() and resolved(type_, names) in _HINTED
+    }
+    done: dict[str, list[Access]] = {}
+    for a in found:
+        done.setdefault(types.get(str(a.array), ("", ""))[0], []).append(a)
+    behind = {n: done.get(types[n][0], []) for n in hinted}  # all that is done with what a name points into
+    read_only = {n for n, own in behind.items() if all(a.kind == "read" for a in own)}
+    write_only = {n for n, own in behind.items() if all(a.kind == "write" and a.indices for a in own)}
 
     def loads(s: Stmt) -> Stmt:
         return _each(s, lambda e: _load(e, load, read_only)) if load != "none" else s
@@ -176,6 +179,22 @@ def _hinted(target: Target, load: str, store: str) -> Block:
         return loads(s)
 
     return map_stmts(target.kernel.body, change)
+
+
+def _global_pointers(target: Target) -> dict[str, tuple[str, str]]:
+    """Pointers to global memory, with the parameter whose memory that is and their types; none where a local one may
+    point anywhere."""
+    body, params = target.kernel.body, [p for p in target.kernel.params if p.is_pointer]
+    found = {p.name: (p.name, p.type) for p in params}
+    changed, arrays = names_assigned(body), declared_arrays(body)
+    for s in walk_stmts(body):
+        if isinstance(s, Declare) and s.type.endswith("*"):
+            place = None if s.init is None else pointed(s.init, frozenset(found) | arrays)
+            if place is None or s.dims or {s.name, place[0]} & changed:
+                return {}
+            if place[0] in found:
+                found[s.name] = (found[place[0]][0], s.type)
+    return found
 
 
 def _each(s: Stmt, change: object) -> Stmt:
