@@ -27,7 +27,8 @@ def with_own_pointers(kernel: KernelForm) -> KernelForm:
     taken, body = set(taken_names(kernel)), kernel.body
     assigned = {s.target.text for s in walk_stmts(body) if isinstance(s, Assign) and isinstance(s.target, Name)}
     for param in kernel.params:
-        if param.is_pointer and param.name in assigned and _mentions(body, param.name):
+        hidden = param.name in kernel.macro_words  # a macro may mean the parameter as it is by then
+        if param.is_pointer and param.name in assigned and not hidden and _mentions(body, param.name):
             own = fresh(f"{param.name}_own", taken)
             changed = _moved(body, param, own, _mentions(body, param.name))
             if changed != body:

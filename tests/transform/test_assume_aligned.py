@@ -65,7 +65,7 @@ def test_what_is_promised_is_not_asked(subject_from, close_outputs):
     [
         {"body": "y[i] = a[i];", "type_": "float4"},
         {"body": "y[i].x = a[i].z + held[threadIdx.x];", "type_": "three", "lanes": 3},
-        {"body": "a += i; y += i; y->x = a->w + held[threadIdx.x];"},
+        {"body": "a += i; a += i - i; y += i; y += i - i; y->x = a->w + held[threadIdx.x];"},
     ],
     ids=["built in", "of an odd size", "pointers that move on"],
 )

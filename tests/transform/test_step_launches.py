@@ -291,7 +291,7 @@ REFUSED = {
     "a result is read": ("float g[2];", "float g[2]; c += z[0]; z[item] = c;"),
     "the loop may end": ("    c = 0.5f", "    if (c > 1e30f) break; c = 0.5f"),
     "barriers in branches": ("    __syncthreads();\n    h[j]", "    if (s < t) { __syncthreads(); }\n    h[j]"),
-    "a parameter that changes": ("float c = 1.0f;", "float c = 1.0f; x += j;"),
+    "a parameter that changes": ("float c = 1.0f;", "float c = 1.0f; x += j; x -= j;"),
     "another name for an element": ("float g[2];", "float g[2]; float &own = h[j]; own = c;"),
     "shared memory of a step": ("float g[2];", "__shared__ float q[256]; float g[2]; q[j] = c; c += q[0];"),
     "pairs of results": ("y[{AT}] = h[j];".replace("{AT}", AT), "((float2 *)y)[item].x = h[j];"),
