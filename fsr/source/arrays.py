@@ -42,7 +42,7 @@ def shared_in_front(body: Block) -> tuple[Declare, ...] | None:
 def with_memory_of_file(kernel: KernelForm, source: str) -> Block:
     """The kernel's statements behind declarations of the launch's shared memory that it uses, which stands in front of
     all functions: there or here it is the same memory."""
-    if "__shared__" not in source:
+    if not _OF_FILE.search(source):  # of every kernel that is looked at: items are parsed for few
         return kernel.body
     texts = [source[i.start : i.end] for i in parse_items(source, strict=False) if i.kind == "variable"]
     found = [m for text in texts if (m := _OF_FILE.fullmatch(text.strip()))]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from fsr.hardware.c_types import BY_SPELLING, LANES
+from fsr.hardware.c_types import BY_SPELLING, LANES, dtype_bytes
 from fsr.source.items import CONTAINERS, Item, parse_items
 from fsr.source.macros import read_define
 from fsr.source.tokens import Token, close_of, spelt, tokenize
@@ -102,6 +102,12 @@ def resolve_dtype(text: str, known: Mapping[str, str] | None = None) -> tuple[st
         return BY_SPELLING[plain].dtype, 1
     element, lanes = LANES.get(plain, (None, 1))
     return (None, 1) if element is None else (element.dtype, lanes)
+
+
+def type_bytes(text: str, known: Mapping[str, str] | None = None) -> int:
+    """Bytes of a C type of one number or a few, without its stars; 0 if unknown, of bool too (see dtype_bytes)."""
+    dtype, lanes = resolve_dtype(text, known)
+    return 0 if dtype is None else (dtype_bytes(dtype) or 0) * lanes
 
 
 def _integer(words: Sequence[str]) -> str:

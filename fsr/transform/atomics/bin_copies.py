@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from fsr.analysis.calls import ATOMICS, CONSTANTS
 from fsr.analysis.operators import BY_ATOMIC
-from fsr.analysis.types import number_type
-from fsr.hardware.c_types import dtype_bytes
+from fsr.analysis.types import bare, number_type
+from fsr.hardware.limits import STATIC_SHARED_BYTES
 from fsr.records import Candidate, Launch
 from fsr.source.arrays import is_only_one
 from fsr.source.form import (
@@ -35,8 +35,18 @@ from fsr.source.form import (
     number,
 )  # fmt: skip
 from fsr.source.mapping import rewrite, with_blocks, with_exprs
-from fsr.source.types import resolve_dtype
-from fsr.source.walk import Block, fresh, is_zero, names_assigned, names_in, walk_expr, walk_exprs, walk_stmts
+from fsr.source.types import type_bytes
+from fsr.source.walk import (
+    Block,
+    base_name,
+    fresh,
+    is_zero,
+    names_assigned,
+    names_in,
+    walk_expr,
+    walk_exprs,
+    walk_stmts,
+)
 from fsr.transform.atomics.global_atomics import address_of
 from fsr.transform.fewer.called import folds_of_atomics
 from fsr.transform.plan import rewritten
@@ -48,7 +58,6 @@ from fsr.transform.thread_number import thread_number
 
 COPIES = (4, 8, 32)
 _EXTERN = re.compile(r"\bextern\s+__shared__|__shared__\s+extern")
-_BYTES = 48 << 10  # of shared memory that any launch may have
 _GAIN, _STEP = 2.0, 0.1
 _TYPES = frozenset(["float", "double", "int", "unsigned int", "unsigned long long"])
 _FOLDS: Mapping[str, str] = {
@@ -117,7 +126,7 @@ def _groups(target: Target) -> Iterator[list[Declare]]:
     for root in (s for s in every if "__shared__" in s.qualifiers):
         group = [root]
         for s in every:
-            if "*" in s.type and s.init is not None and _base(s.init) in {one.name for one in group}:
+            if "*" in s.type and s.init is not None and base_name(s.init) in {one.name for one in group}:
                 group.append(s)
         several = _EXTERN.findall(target.source)
         if (len(several) == 1) if "extern" in root.qualifiers else (len(group) == 1 and len(root.dims) == 1):
@@ -140,15 +149,11 @@ def _fold(target: Target, name: str) -> str:
 def _is_plain(target: Target, bins: _Bins) -> bool:
     """Whether an array's type may be folded in any order, and nothing moves a pointer or hides the name."""
     s, kernel = bins.declared, target.kernel
-    type_ = _element(target, s)
+    type_ = number_type(bare(s.type), target.aliases)
     ordered = target.exact and bins.fold == "sum" and type_ in ("float", "double")
     if s.name in names_assigned(kernel.body) or not is_only_one(kernel, s) or "volatile" in s.type:
         return False
     return not bins.fold or (type_ in _TYPES and not ordered)
-
-
-def _element(target: Target, s: Declare) -> str:
-    return number_type(s.type.replace("*", "").replace("const", "").strip(), target.aliases)
 
 
 def _atomic(target: Target, s: Stmt) -> tuple[str, Expr] | None:
@@ -159,18 +164,6 @@ def _atomic(target: Target, s: Stmt) -> tuple[str, Expr] | None:
             cudas = name in ATOMICS and name not in target.functions.own
             return address_of(address) if cudas or name in folds_of_atomics(target.source) else None
     return None
-
-
-def _base(e: Expr) -> str:
-    """The name of what a pointer's first value is some way behind; '' of anything else."""
-    match e:
-        case Name(text):
-            return text
-        case Cast(type_, operand) if "*" in type_:
-            return _base(operand)
-        case Unary("&", Index(base, _)) | Binary("+", base, _):
-            return _base(base)
-    return ""
 
 
 # ---------------------------------------------------------------- the text
@@ -199,8 +192,10 @@ class _Copied:
         place = _atomic(self.target, s)
         match s:
             case Declare(name=name, init=init) if name in self.bins:
+                if "extern" in s.qualifiers:
+                    return s  # the launch tells how long it is
                 if init is None:
-                    return replace(s, dims=tuple(d if _is_open(d) else times(d, number(self.copies)) for d in s.dims))
+                    return replace(s, dims=tuple(times(d, number(self.copies)) for d in s.dims))
                 return replace(s, init=self._begun(init))
             case ExprStmt(Call(callee, (_, value))) if place is not None and place[0] in self.bins:
                 at = self._at(place[0], self._read(place[1]), Name(self.copy))
@@ -208,7 +203,7 @@ class _Copied:
             case Assign(Index(Name(name), index), "=", value) if name in self.bins and self._empties(name, value):
                 at = self._at(name, self._read(index), Name(self.turn))
                 return For("int", self.turn, number(0), "<", number(self.copies), number(1), (Assign(at, "=", value),))
-            case Assign(target) if _base(target.base if isinstance(target, Index) else target) in self.bins:
+            case Assign(target) if base_name(target) in self.bins:
                 return s  # changed by a thread alone: not understood
         return with_blocks(with_exprs(s, self._read), self.written)
 
@@ -258,10 +253,6 @@ def _calls(e: Expr) -> bool:
     return any(isinstance(x, Call) for x in walk_expr(e))
 
 
-def _is_open(dim: Expr) -> bool:
-    return not getattr(dim, "text", "x")
-
-
 def _function(fold: str) -> str:
     return f"fsr_{fold}_of_copies"
 
@@ -289,19 +280,17 @@ def _room(target: Target, found: Mapping[str, _Bins], copies: int, *, keep_launc
     declared = 0
     for s in (s for s in arrays if "extern" not in s.qualifiers):
         count = math.prod(target.known.poly(d, target.numbers).value or 0 for d in s.dims)
-        dtype, each = resolve_dtype(_element(target, s), target.aliases)
-        bytes_ = 0 if dtype is None else (dtype_bytes(dtype) or 0) * each * count
+        bytes_ = type_bytes(bare(s.type), target.aliases) * count
         if not bytes_:
             return False
         declared += bytes_ * (copies if s.name in found else 1)
-    launched = any(b.launched for b in found.values())
-    if launched and keep_launch:
+    given = _with_room(target.launch, found, copies)
+    if keep_launch and given != target.launch:
         return False
-    return always(
-        target.contract, f"({target.launch.shared_bytes}) * {copies if launched else 1} <= {_BYTES - declared}"
-    )
+    return always(target.contract, f"({given.shared_bytes}) <= {STATIC_SHARED_BYTES - declared}")
 
 
 def _with_room(old: Launch, found: Mapping[str, _Bins], copies: int) -> Launch:
+    """The launch with room for so many times what it gives, where its memory is bins."""
     launched = any(b.launched for b in found.values())
     return replace(old, shared_bytes=f"({old.shared_bytes}) * {copies}") if launched else old

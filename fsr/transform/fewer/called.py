@@ -107,7 +107,9 @@ def _swapped(text: str, address: str, value: str) -> str:
         return ""
     seen = rf"__(?:u?int_as_float|longlong_as_double) \( {match['seen']} \)"
     new, ends = (re.sub(seen, "S", match[part] or "") for part in ("new", "ends"))
-    return _ENDS.get(ends, "") if ends and new == "V" else "" if ends else _NEW.get(new, "")
+    if not ends:
+        return _NEW.get(new, "")
+    return _ENDS.get(ends, "") if new == "V" else ""
 
 
 _NEW = {"V + S": "Add", "S + V": "Add"}

@@ -4,10 +4,9 @@ their own, each with its own type."""
 from __future__ import annotations
 
 from fsr.analysis.polynomial import Poly, constant
-from fsr.analysis.types import number_type
-from fsr.hardware.c_types import dtype_bytes
+from fsr.analysis.types import bare
 from fsr.source.form import Binary, Cast, Declare, Expr, Index, Name, Unary
-from fsr.source.types import resolve_dtype
+from fsr.source.types import type_bytes
 from fsr.source.walk import names_assigned, walk_stmts
 from fsr.transform.target import Target
 
@@ -57,9 +56,7 @@ class Launched:
         return root, before + by * constant(each or own), self._bytes(s.type)
 
     def _bytes(self, type_: str) -> int:
-        plain = number_type(type_.replace("*", "").replace("const", "").strip(), self._target.aliases)
-        dtype, count = resolve_dtype(plain, self._target.aliases)
-        return 0 if dtype is None else (dtype_bytes(dtype) or 0) * count
+        return type_bytes(bare(type_), self._target.aliases)
 
 
 def _behind(e: Expr) -> tuple[Expr, Expr | None]:

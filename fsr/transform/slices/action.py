@@ -64,20 +64,20 @@ class StageSlices:
         target = target_of(subject, move)
         threads = int(move.param("threads"))
         if threads != target.threads:
-            other = in_blocks(subject, target, threads)
-            target = target_of(other, move)
-            target = replace(target, candidate=replace(target.candidate, actions=subject.candidate.actions))
+            target = in_blocks(subject, move, threads)
         return staged(
             target, move, _chosen(_staged(target, subject.keep_launch), str(move.param("what"))), room_of(target)
         )
 
 
-def in_blocks(subject: Subject, target: Target, threads: int) -> Subject:
-    """The subject with another block."""
-    action = BlockSize()
-    wanted = (m for m in action.moves(subject) if m.region == target.region and m.param("threads") == threads)
-    candidate = action.apply(subject, next(wanted))
-    return Subject(candidate, parse_kernels(candidate.source), subject.contract, subject.keep_launch, subject.target)
+def in_blocks(subject: Subject, move: Move, threads: int) -> Target:
+    """What a move is for with another block, as if that had been no move of its own."""
+    action, region = BlockSize(), target_of(subject, move).region
+    wanted = (m for m in action.moves(subject) if m.region == region and m.param("threads") == threads)
+    made = action.apply(subject, next(wanted))
+    other = Subject(made, parse_kernels(made.source), subject.contract, subject.keep_launch, subject.target)
+    target = target_of(other, move)
+    return replace(target, candidate=replace(target.candidate, actions=subject.candidate.actions))
 
 
 def _chosen(found: Sequence[Staged], what: str) -> list[Staged]:

@@ -175,15 +175,6 @@ def same_for_block(target: Target) -> frozenset[str]:
     return frozenset(numbers | {f"{of}.{axis}" for of in ("blockIdx", "blockDim", "gridDim") for axis in "xyz"})
 
 
-def _same_turns(buffer: SlicedBuffer, loop: For, uniform: frozenset[str]) -> bool:
-    """Whether all threads of a block have the same turns, and enough of them as timed."""
-    start, bound, step = (buffer.poly(e) for e in (loop.start, loop.bound, loop.step))
-    if not start.names() | bound.names() <= same_for_block(buffer.target) | uniform or not step.value:
-        return False
-    turns = [buffer.timed(bound - start), buffer.timed(start - bound)]
-    return max((n for n in turns if n is not None), default=0) >= _FEWEST_TURNS * abs(step.value)
-
-
 def _stepped(buffer: SlicedBuffer, loop: For) -> RowTile | None:
     """The tile of a loop whose turns touch each of the next elements for sure, and besides of the buffer only elements
     of turns before, which they read."""

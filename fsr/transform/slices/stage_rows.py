@@ -85,12 +85,8 @@ class StageRows:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate whose warps go through tiles."""
-        target = target_of(subject, move)
         threads = dict(move.params).get("threads")
-        if threads is not None:
-            other = in_blocks(subject, target, int(threads))
-            target = target_of(other, move)
-            target = replace(target, candidate=replace(target.candidate, actions=subject.candidate.actions))
+        target = target_of(subject, move) if threads is None else in_blocks(subject, move, int(threads))
         found = _found(target)
         assert found is not None
         chosen = found.chosen(part_of(move), str(move.param("what")))

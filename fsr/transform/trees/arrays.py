@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsr.analysis.types import bare
-from fsr.hardware.c_types import LANES, dtype_bytes
+from fsr.hardware.c_types import LANES
 from fsr.source.arrays import is_only_one
 from fsr.source.form import Binary, Cast, Declare, Expr, Index, Name, Unary
 from fsr.source.parse import parse_device_functions
-from fsr.source.types import plain_type, resolve_dtype
+from fsr.source.types import plain_type, type_bytes
 from fsr.source.walk import names_assigned, walk_stmts
 from fsr.transform.trees.threads import Threads
 
@@ -76,8 +76,7 @@ def _pointers(stmts: list[Declare], found: dict[str, Shared], threads: Threads) 
 
 
 def _size(type_: str, threads: Threads) -> int:
-    dtype, count = resolve_dtype(bare(type_), threads.target.aliases)
-    return 0 if dtype is None else (dtype_bytes(dtype) or 0) * count
+    return type_bytes(bare(type_), threads.target.aliases)
 
 
 def _pointed(e: Expr, found: dict[str, Shared], threads: Threads) -> tuple[str, int] | None:
