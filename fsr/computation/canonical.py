@@ -98,17 +98,18 @@ def _of_sums(e: Op, depth: int) -> Expr | None:
     """With sums over the same elements as one, ``sum(x[i, k] + y[i, k])``: what is summed and what the sum is taken
     from are rounded alike then. Contractions stay apart."""
     alike: dict[object, list[Fold]] = {}
-    for a in e.args:
+    for a in e.as_written:
         over = _elements(a)
         if isinstance(a, Fold) and over is not None:
             alike.setdefault((a.dims, over, type_of(a)), []).append(a)
     several = next((found for found in alike.values() if len(found) > 1), None)
     if several is None:
         return None
-    terms = [t for f in several for t in (f.body.args if isinstance(f.body, Op) and f.body.name == "sum" else [f.body])]
-    whole = replace(several[0], body=replace(e, args=tuple(terms)))
-    rest = [a for a in e.args if a not in several]
-    return _ordered(replace(e, args=(whole, *rest)) if rest else whole, depth)
+    bodies = [f.body for f in several]
+    terms = [t for b in bodies for t in (b.as_written if isinstance(b, Op) and b.name == "sum" else (b,))]
+    whole = replace(several[0], body=Op("sum", tuple(terms)))
+    rest = [a for a in e.as_written if a not in several]
+    return _ordered(Op("sum", (whole, *rest)) if rest else whole, depth)
 
 
 def _elements(e: Expr) -> frozenset[str] | None:

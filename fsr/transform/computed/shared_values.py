@@ -15,6 +15,7 @@ from fsr.computation.expression import (
     Number,
     Op,
     children,
+    moved,
     rebuilt,
     with_own_affine,
 )
@@ -52,7 +53,11 @@ class SharedValues:
             return self._node(e, ())
         parts = tuple(map(of, children(e)))
         e = with_own_affine(e, lambda a: raised(a, by))
-        return self._node(e, tuple(sorted(parts)) if isinstance(e, Op) and e.name in ASSOCIATIVE else parts)
+        if isinstance(e, Op) and e.name in ASSOCIATIVE:
+            places = sorted(range(len(parts)), key=parts.__getitem__)
+            e = replace(e, order=moved(e.known_order, places.index))
+            parts = tuple(parts[n] for n in places)
+        return self._node(e, parts)
 
     def __len__(self) -> int:
         return len(self._nodes)
