@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fsr.errors import ContractError
@@ -244,8 +244,12 @@ class Contract:
 
     def at_timed_sizes(self) -> str:
         """An expression of the sizes that holds (is not 0) at the timed ones alone."""
+        return self.at_sizes(self.timed_sizes())
+
+    def at_sizes(self, configurations: Sequence[Mapping[str, int]]) -> str:
+        """An expression of the sizes that holds (is not 0) at these alone, of which there is one at least."""
         names = [s.name for s in self.sizes if s.minimum < s.maximum]
-        each = ("*".join(f"({name} == {sizes[name]})" for name in names) for sizes in self.timed_sizes())
+        each = ("*".join(f"({name} == {sizes[name]})" for name in names) for sizes in configurations)
         return " + ".join(each) if names else "1"
 
     def symbols(self) -> tuple[Argument, ...]:

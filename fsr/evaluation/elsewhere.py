@@ -11,9 +11,9 @@ from fsr.evaluation.clock import measured, placed, predicted
 from fsr.evaluation.session import TIMED_POISON, Session
 from fsr.evaluation.spec import Binaries
 from fsr.evaluation.timing import paired
-from fsr.evaluation.verdict import paired_verdict, predicted_verdict
+from fsr.evaluation.verdict import classify, paired_verdict, predicted_verdict
 from fsr.prediction.predict import ERROR_FACTOR
-from fsr.records import Candidate, Case, Json, Plan, Verdict
+from fsr.records import Candidate, Case, Json, Plan, Sizes, Verdict, VerdictKind
 from fsr.testgen import cases as case_lists
 from fsr.testgen.values import CaseData, build
 
@@ -39,9 +39,17 @@ def speedup_at(session: Session, candidate: Candidate, binaries: Binaries, case:
         verdict = predicted_verdict(old, new, ERROR_FACTOR)
     else:
         verdict = _paired_at(session, binaries, candidate.plan, case, data)
-    return {
-        "sizes": dict(case.sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]
-    }  # fmt: skip
+    return told_at(case.sizes, verdict)
+
+
+def told_at(sizes: Sizes, verdict: Verdict) -> dict[str, Json]:
+    """A verdict at sizes as evidence has it: ``sizes``, ``speedup``, the ends of its interval (``low``, ``high``)."""
+    return {"sizes": dict(sizes), "speedup": verdict.speedup, "low": verdict.ci95[0], "high": verdict.ci95[1]}
+
+
+def slower_when_timed(told: dict[str, Json]) -> bool:
+    """Whether a final found it slower at these sizes, which are timed: by less than at others, as pairs are many."""
+    return classify(float(str(told["low"])), float(str(told["high"]))) is VerdictKind.SLOWER
 
 
 def _paired_at(session: Session, binaries: Binaries, plan: Plan, case: Case, data: CaseData) -> Verdict:

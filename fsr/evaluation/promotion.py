@@ -15,7 +15,7 @@ import numpy as np
 
 from fsr.backends.protocol import TimedPrepared, can_judge
 from fsr.evaluation.clock import Reading, placed, read_clock
-from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, held_out_sizes
+from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, held_out_sizes, slower_when_timed, told_at
 from fsr.evaluation.far import far_failure
 from fsr.evaluation.inspecting import inspecting
 from fsr.evaluation.looking import looking
@@ -132,10 +132,11 @@ def _timed(session: Session, request: PromoteRequest) -> Outcome:
     started = time.monotonic()
     candidate, binaries = request.candidate, request.binaries
     reading = read_clock(session, binaries, candidate.plan, None)
+    at = list[dict[str, Json]]()
     if session.spec.predicted:
         verdict, failure, timing = _predicted_final(session, reading)
     else:
-        verdict, failure, timing = _final(session, candidate, binaries, request.budget_s)
+        verdict, failure, timing, at = _final(session, candidate, binaries, request.budget_s)
     if failure is not None:
         seconds = time.monotonic() - started
         return Outcome(Status.WRONG, "promotion", 1, 0, evidence=failure.evidence(), seconds=seconds)
@@ -146,8 +147,11 @@ def _timed(session: Session, request: PromoteRequest) -> Outcome:
         slower.append("the timed sizes when launched back to back")
     won = verdict.kind is VerdictKind.FASTER and not slower
     evidence: dict[str, Json] = {
-        "verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value, "back_to_back": looped
+        "verdict": to_json(verdict), "held_out": list(held_out), "kind": verdict.kind.value, "back_to_back": looped,
+        **({"timed": list(at)} if len(at) > 1 else {}),
     }  # fmt: skip
+    if verdict.kind is VerdictKind.SLOWER and any(float(str(one["low"])) > 1.0 for one in at):
+        slower = [*(str(one["sizes"]) for one in at if slower_when_timed(one)), *slower]
     if slower:
         evidence |= {"kind": SLOWER_ELSEWHERE, "detail": "slower at " + "; ".join(slower)}
     return Outcome(
@@ -173,9 +177,10 @@ def _large(session: Session, request: PromoteRequest) -> tuple[int, CaseFailure 
 
 def _final(
     session: Session, candidate: Candidate, binaries: Binaries, budget_s: float
-) -> tuple[Verdict, CaseFailure | None, Timing]:
-    """The verdict against the user's kernel at the timed sizes, and any wrong output seen while timing."""
-    verdicts, samples = [], []
+) -> tuple[Verdict, CaseFailure | None, Timing, list[dict[str, Json]]]:
+    """The verdict against the user's kernel at the timed sizes, any wrong output seen while timing, and the speed-up at
+    each configuration."""
+    verdicts, samples, at = [], [], list[dict[str, Json]]()
     share = budget_s / len(session.contract.timed_sizes())
     for sets in _by_configuration(session.timed(sets=3)):
         with ExitStack() as stack:
@@ -186,9 +191,10 @@ def _final(
         verdict = paired_verdict(old_ns, new_ns, session.spec.seed)
         verdicts.append(verdict)
         samples.append(new_ns)
+        at.append(told_at(sets[0][0].sizes, verdict))
         if failure is not None:
-            return verdict, failure, _timing(samples)
-    return _weakest(verdicts), None, _timing(samples)
+            return verdict, failure, _timing(samples), at
+    return _weakest(verdicts), None, _timing(samples), at
 
 
 def _looped(session: Session, candidate: Candidate, binaries: Binaries) -> float | None:

@@ -150,15 +150,17 @@ class RefuteRequest:
 
 @dataclass(frozen=True, slots=True)
 class WhereRequest:
-    """Payload of ``where.where_task``: of a candidate that is faster at the timed sizes and slower at others.
+    """Payload of ``where.where_task``: of a candidate that is faster at timed sizes and slower at others.
     ``held_out``: its times at those, as promotion tells them; empty where they are not known. ``budget_s``: seconds
-    after which no further condition is tried."""
+    after which no further condition is tried. ``timed``: what its final found at each timed configuration, if it had
+    one."""
 
     spec: SessionSpec
     candidate: Candidate
     binaries: Binaries
     held_out: tuple[dict[str, Json], ...] = ()
     budget_s: float = 5.0
+    timed: tuple[dict[str, Json], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fsr.contract.model import Contract
-from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, held_out_sizes, speedup_at
+from fsr.evaluation.elsewhere import HELD_OUT_SLOWDOWN, held_out_sizes, slower_when_timed, speedup_at
 from fsr.evaluation.session import Session, session_of
 from fsr.evaluation.spec import WhereRequest
 from fsr.expressions import evaluate
@@ -43,12 +43,16 @@ class Condition:
 
 @dataclass(slots=True)
 class Times:
-    """What is known of a candidate at sizes: those where it is ``good``, the timed ones among them, and those where it
-    is slower."""
+    """What is known of a candidate at sizes: those where it is ``faster``, the timed ones among them, those where it is
+    ``good``, which are no slower, and those where it is slower."""
 
-    good: list[Mapping[str, Any]] = field(default_factory=list)
+    faster: list[Mapping[str, Any]] = field(default_factory=list)
     slower: list[Mapping[str, Any]] = field(default_factory=list)
     told: list[dict[str, Json]] = field(default_factory=list)
+    good: list[Mapping[str, Any]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.good = [*self.faster]
 
     def note(self, found: dict[str, Json]) -> None:
         """A speed-up at sizes, with the ends of its interval; one that is neither is left out."""
@@ -58,6 +62,7 @@ class Times:
             self.slower.append(sizes)
         elif float(str(found["low"])) >= HELD_OUT_SLOWDOWN:
             self.good.append(sizes)
+            self.faster += [sizes] if float(str(found["low"])) > 1.0 else []
         self.told.append(found)
 
 
@@ -65,13 +70,20 @@ def where_task(request: WhereRequest) -> Outcome:
     """CORRECT with the condition in its evidence (``where``, and ``at``: the times), SLOW where there is none that the
     times bear out. Fatal DeviceFaults escape."""
     session, started = session_of(request.spec), time.monotonic()
-    times = Times([*session.contract.timed_sizes()])
+    times = timed(session.contract, request.timed)
     for found in request.held_out or held_out_sizes(session, request.candidate, request.binaries):
         times.note(found)
     condition = _borne_out(session, request, times, started + request.budget_s)
     evidence: dict[str, Json] = {"where": condition.text, "at": list(times.told)} if condition is not None else {}
     status = Status.SLOW if condition is None else Status.CORRECT
     return Outcome(status, "promotion", evidence=evidence, seconds=time.monotonic() - started)
+
+
+def timed(contract: Contract, found: Sequence[dict[str, Json]]) -> Times:
+    """What a final found at the timed sizes; where it was not asked they are good ones."""
+    slower = [one["sizes"] for one in found if slower_when_timed(one)]
+    own = contract.timed_sizes()
+    return Times([sizes for sizes in own if sizes not in slower], [sizes for sizes in own if sizes in slower], [*found])
 
 
 def _borne_out(session: Session, request: WhereRequest, times: Times, until: float) -> Condition | None:
@@ -99,28 +111,32 @@ def _borne_out(session: Session, request: WhereRequest, times: Times, until: flo
 
 
 def conditions(contract: Contract, times: Times) -> Iterator[Condition]:
-    """Those that hold where it is good and nowhere where it is slower, the simplest first."""
-    for condition in _forms(contract, times):
-        held = [bool(evaluate(condition.text, sizes)) for sizes in times.good]
-        if all(held) and not any(evaluate(condition.text, sizes) for sizes in times.slower):
-            yield condition
+    """Those that hold where it is no slower, or at least where it is faster, and nowhere where it is slower, the
+    simplest first; at last the timed sizes alone."""
+    for wanted in (times.good, times.faster) if times.good != times.faster else (times.good,):
+        for condition in _forms(contract, wanted):
+            held = all(bool(evaluate(condition.text, sizes)) for sizes in wanted)
+            if held and not any(evaluate(condition.text, sizes) for sizes in times.slower):
+                yield condition
+    own = [sizes for sizes in contract.timed_sizes() if sizes not in times.slower]
+    if own:
+        yield Condition(contract.at_sizes(own))
 
 
-def _forms(contract: Contract, times: Times) -> Iterator[Condition]:
+def _forms(contract: Contract, wanted: Sequence[Mapping[str, Any]]) -> Iterator[Condition]:
     names = [s.name for s in contract.sizes if s.minimum < s.maximum]
     multiples = [Condition(f"{name} % {m} == 0", ((name, m),)) for name in names for m in MULTIPLES]
     yield from multiples
     bounds = list[Condition]()
     for some in itertools.chain.from_iterable(itertools.combinations(names, k) for k in range(1, len(names) + 1)):
-        values = [math.prod(sizes[name] for name in some) for sizes in times.good]
+        values = [math.prod(sizes[name] for name in some) for sizes in wanted]
         what = " * ".join(some)
-        bounds += [Condition(f"{what} >= {min(values)}"), Condition(f"{what} <= {max(values)}")]
+        bounds += [Condition(f"{what} >= {min(values)}"), Condition(f"{what} <= {max(values)}")] if values else []
         if len(bounds) >= MOST_BOUNDS:
             break
     yield from bounds
     for one, other in itertools.product(multiples, bounds):
         yield Condition(f"({one.text}) * ({other.text})", one.multiples, other.text)
-    yield Condition(contract.at_timed_sizes())
 
 
 def probes(contract: Contract, seed: int, condition: Condition) -> list[Case]:

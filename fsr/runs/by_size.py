@@ -36,8 +36,10 @@ def used_where_faster(
     proposal = trial.proposal
     if any(move.startswith(ACTION) for move in proposal.candidate.actions):
         return None
-    held_out = cast(list[dict[str, Json]], outcome.evidence.get("held_out") or [])
-    request = WhereRequest(context.spec, proposal.candidate, binaries, tuple(held_out), WHERE_S)
+    held_out, timed = (
+        tuple(cast(list[dict[str, Json]], outcome.evidence.get(kind) or [])) for kind in ("held_out", "timed")
+    )
+    request = WhereRequest(context.spec, proposal.candidate, binaries, held_out, WHERE_S, timed)
     done, _ = context.awaited("device", "where:where_task", lambda _: request, WHERE_TIMEOUT_S)
     found = done.result
     if not isinstance(found, Outcome) or found.status is not Status.CORRECT:

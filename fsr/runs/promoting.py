@@ -132,7 +132,7 @@ class Promoter:
 
     def _split_by_size(self, trial: Trial, outcome: Outcome) -> None:
         """Make of a candidate that is faster at some sizes alone one that is used there, unless another that may stand
-        everywhere is nearly as fast."""
+        everywhere is nearly as fast and there is time to promote either."""
         if self.refinement.space.rules.keep_launch:
             return
         binaries, other, baseline = self._built(trial.proposal), self._next(), self.refinement.trials[0].time_ns
@@ -140,7 +140,9 @@ class Promoter:
         if not isinstance(binaries, Binaries) or time_ns is None or baseline is None or time_ns * WORTH > baseline:
             return
         rival = other if other is not None and not self._refusals.suspect(other) else None
-        if rival is None or time_ns * WORTH < (rival.time_ns or time_ns):
+        budget = self.context.budget
+        last = budget.promotion_left_s < 2 * budget.promotion_s
+        if rival is None or last or time_ns * WORTH < (rival.time_ns or time_ns):
             self.context.take_device()
             self._split = used_where_faster(self.context, self.refinement, trial, binaries, outcome)
 

@@ -109,11 +109,11 @@ class ClockedHost:
 class World:
     """One kernel, its specification, and what the device and the sanitizers say."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, text: str = ROW_SUM) -> None:
         path = folder / "row_sum.cu"
-        path.write_text(ROW_SUM)
+        path.write_text(text)
         self.contract: Contract = load_contract(path)
-        self.baseline = Candidate(ROW_SUM, self.contract.plan)
+        self.baseline = Candidate(text, self.contract.plan)
         policy = TimingPolicy(final_pairs=6, final_budget_ns=0.0)
         self.spec = SessionSpec(self.contract, self.baseline, "cuda:0", "sm_90", 7, str(folder), policy)
         self.time_of: TimeOf = by_block
@@ -188,6 +188,28 @@ def test_faster_at_the_timed_size_and_slower_beside_it_is_no_win(world: World) -
     outcome = world.promote(world.candidate(32))
     assert (outcome.status, outcome.evidence["kind"]) == (Status.CORRECT, "slower elsewhere")
     assert "slower at" in str(outcome.evidence["detail"])
+
+
+TIMED_TWICE = ROW_SUM.replace("timed = 128", "timed = [128, 96]").replace("timed = 64", "timed = [64, 32]")
+
+
+@pytest.mark.parametrize(("share", "kind"), [(1.03, "slower elsewhere"), (1.0, "faster")])
+def test_slower_at_one_timed_size_is_told_with_the_times_of_each(
+    share: float, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, monkeypatch, TIMED_TWICE)
+    world.time_of = lambda launches, rows: (
+        by_block(launches, rows) if rows > 110 else 1e6 * (share if launches[0].block[0] == 32 else 1.0)
+    )
+    outcome = world.promote(world.candidate(32, TIMED_TWICE))
+    sessions.close_sessions()
+    assert outcome.evidence["kind"] == kind
+    assert (outcome.status is Status.PROMOTED) == (kind == "faster")
+    timed = outcome.evidence["timed"]
+    assert [(one["sizes"]["rows"], one["speedup"]) for one in timed] == [  # type: ignore[union-attr,index,call-overload]
+        (128, 2.0), (96, pytest.approx(1 / share)),
+    ]  # fmt: skip
+    assert ("'rows': 96" in str(outcome.evidence.get("detail"))) == (kind != "faster")
 
 
 @pytest.mark.parametrize(("share", "status"), [(1.06, Status.SLOW), (1.005, Status.CORRECT)])

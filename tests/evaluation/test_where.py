@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
@@ -44,6 +45,32 @@ def test_the_simplest_condition_that_tells(good: Any, slower: Any, text: str) ->
 def test_only_the_timed_sizes_are_left_where_nothing_else_tells() -> None:
     around = [(n, w) for n in (4096, 4064, 4128, 8192, 64) for w in (512, 480, 544, 1024, 32) if (n, w) != (4096, 512)]
     assert [c.text for c in conditions(CONTRACT, times([], around))][-1] == "(n == 4096)*(w == 512)"
+
+
+TWICE = Contract("k", (Size("n", 1, 8192, (4096, 8192)), Size("w", 1, 1024, (512, 6))), (), Plan(()))
+
+
+def at(n: int, w: int, speedup: float) -> dict[str, Json]:
+    return {"sizes": {"n": n, "w": w}, "speedup": speedup, "low": speedup, "high": speedup}
+
+
+@pytest.mark.parametrize(("found", "text"), [
+    ([at(4096, 512, 1.5), at(8192, 6, 0.99)], "w % 32 == 0"),  # less than at others, but a final has many pairs
+    ([at(4096, 512, 1.5), at(8192, 6, 1.0)], "n % 32 == 0"),
+    ([at(4096, 512, 0.9), at(8192, 6, 1.2)], "n >= 8192"),
+    ([at(4096, 512, 0.9), at(8192, 6, 0.9)], None),
+])  # fmt: skip
+def test_a_timed_size_at_which_it_is_slower(found: list[dict[str, Json]], text: str | None) -> None:
+    told = where.timed(TWICE, found)
+    assert next((c.text for c in conditions(TWICE, told)), None) == text
+
+
+def test_where_it_is_as_fast_it_need_not_hold() -> None:
+    told = where.timed(TWICE, [at(4096, 512, 1.5), at(8192, 6, 0.9)])
+    for n, w in itertools.product((1, 31, 4097, 8191), (1, 5, 7, 31, 511, 513, 1024)):
+        told.note(at(n, w, 1.0 if w % 2 else 0.7))
+    assert [c.text for c in conditions(TWICE, told)][-1] == "(n == 4096)*(w == 512)"
+    assert next(conditions(TWICE, told)).text == "(n % 32 == 0) * (n <= 4096)"  # nought of what is as fast
 
 
 def test_what_the_timed_sizes_belie_is_none() -> None:
