@@ -126,10 +126,19 @@ class Argument:
         """The argument itself, or each member of its structures as a buffer of its own, named ``pairs.weight``."""
         if self.layout is None:
             return (self,)
-        return tuple(
-            Argument(f"{self.name}.{f.path}", f.dtype, self.role, self.shape[:-1], constraints=f.constraints)
-            for f in self.layout.fields
-        )
+        return tuple(map(self._part, self.layout.fields))
+
+    def part(self, name: str) -> Argument:
+        """The one of the parts that has this name. Raises KeyError."""
+        fields = self.layout.fields if self.layout is not None else ()
+        field = next((f for f in fields if f"{self.name}.{f.path}" == name), None)
+        if field is None:
+            raise KeyError(name)
+        return self._part(field)
+
+    def _part(self, field: Field) -> Argument:
+        name = f"{self.name}.{field.path}"
+        return Argument(name, field.dtype, self.role, self.shape[:-1], constraints=field.constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +212,7 @@ class Contract:
             if argument.name == name:
                 return argument
             if argument.layout is not None and name.startswith(f"{argument.name}."):
-                return next(part for part in argument.parts() if part.name == name)
+                return argument.part(name)
         if name == NULL:
             return Argument(NULL, "uint8", Role.NULL)
         raise KeyError(name)

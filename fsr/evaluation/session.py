@@ -18,6 +18,7 @@ from fsr.backends.lock import DeviceLock
 from fsr.backends.protocol import Device, RecordingDevice, can_judge, can_record
 from fsr.backends.select import open_device, parse_device, recording_backend
 from fsr.evaluation.coverage import covered, in_words
+from fsr.evaluation.hosts import Hosts, idle_hosts
 from fsr.evaluation.original import Original
 from fsr.evaluation.owners import BlockMap
 from fsr.evaluation.pace import Pace
@@ -75,6 +76,7 @@ class Session:
         self.spec, self.contract = spec, spec.contract
         self.device: Device = open_device(parse_device(spec.device))
         self._host: Device | None = self.device if spec.backend.records else None
+        self._hosts: Hosts | None = None
         self.original = Original(spec, self.device, self.host)
         self.notes: list[str] = []  # on what is not tested as it would be
         self.unset: bool | None = None  # whether the original reads shared memory that was never set, once it is asked
@@ -352,8 +354,16 @@ class Session:
         assert can_record(host)
         return host
 
+    def hosts(self) -> Hosts | None:
+        """Host devices beside the session's own, on idle cores; None on the host device, and where cores are few."""
+        if self._hosts is None and not self.spec.backend.records and (count := idle_hosts()) > 0:
+            self._hosts = Hosts(count)
+        return self._hosts
+
     def close(self) -> None:
         """Close the devices."""
+        if self._hosts is not None:
+            self._hosts.close()
         self.device.close()
         if self._host is not None and self._host is not self.device:
             self._host.close()

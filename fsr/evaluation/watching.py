@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
+from concurrent.futures import Future
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
-from fsr.backends.protocol import Array, BlockOrder, DeviceFault
+from fsr.backends.protocol import Array, BlockOrder, Buffer, DeviceFault, RecordingDevice
 from fsr.backends.toolchain import Toolchain
 from fsr.contract.model import Contract
 from fsr.errors import MissingToolError
 from fsr.evaluation.compiling import settled
+from fsr.evaluation.hosts import Hosts
 from fsr.evaluation.lighter import WATCHED_LONG_S, Lighter
 from fsr.evaluation.orders import ORDERS
 from fsr.evaluation.original import first_error
@@ -25,7 +27,7 @@ from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import CaseFailure
 from fsr.hardware.dtypes import numpy_dtype
 from fsr.hardware.gpus import closest_target
-from fsr.records import Candidate, Case, CaseKind, Fault, FaultKind, Image, Role, Sizes
+from fsr.records import Candidate, Case, CaseKind, ConcreteLaunch, Fault, FaultKind, Image, Role, Sizes
 from fsr.testgen.cases import HOST_ELEMENTS, divisible, families_of, new_case, smallest_alignment, stream
 from fsr.testgen.compare import Mismatch, compare, flushes
 from fsr.testgen.corner_cases import beginnings
@@ -39,6 +41,7 @@ from fsr.testgen.values import CaseData, build, same_bits
 
 NAMED_CASES = 3  # watched, of the sizes that the candidate names
 PLAIN_CASES = 12
+AHEAD = 6  # cases whose runs begin before they are judged
 EVERY_S = 1.0  # for all other small sizes of the tests, 4 ms each where there is little to do
 # Threads: of orders in which all blocks go on by turns, 131,072 took 1.4 s, and of others four million 2.3 s.
 SIDE_BY_SIDE, ONE_BY_ONE = 1 << 16, 1 << 20
@@ -78,25 +81,57 @@ def watch(
         return None, f"not available: {missing.what}"
     if watcher.image is None:
         return None, f"not available: the host device cannot execute it{watcher.why}"
-    said, whole, spent_s = "not available: no case has anything to launch", 0, 0.0
-    seen: set[Sizes] = set()
-    pace = Lighter(session.contract, candidate.plan, WATCHED_LONG_S)
-    for usual, order in [*_matched(session, cases), *((case, ORDERS[1]) for case in in_two_blocks(session, candidate))]:
-        case = pace.smaller(pace.fewer(usual, SIDE_BY_SIDE if order.quantum else ONE_BY_ONE))
-        enough = whole >= len(ORDERS) or spent_s >= WHOLE_S
-        dear = enough and pace.seconds(case) >= DEAR_S  # small as it is, and much to do
-        started = time.monotonic()
-        with session.original.telling.at(case.sizes):
-            failure, said = watcher.failure(case, _in_part(order) if dear else order) or (None, said)
-        if failure is not None:
-            return failure, said
-        if not dear:
-            whole, took_s = whole + 1, time.monotonic() - started
-            spent_s += took_s
-            pace.took(case, took_s)
-            seen.add(case.sizes)
-    failure = _at_every_size(watcher, cases, seen, pace) if said == SILENT else None
+    two = ((case, ORDERS[1]) for case in in_two_blocks(session, candidate))
+    walk = _Walk(watcher, [*_matched(session, cases), *two])
+    try:
+        failure, said = walk.failure()
+    finally:
+        watcher.drop()
+    failure = failure or (_at_every_size(watcher, cases, walk.seen, walk.pace) if said == SILENT else None)
     return failure, said
+
+
+class _Walk:
+    """Through cases, each with an order, one after the other; beside a GPU the next ones are run on other cores while
+    one is judged."""
+
+    def __init__(self, watcher: _Watcher, asked: list[tuple[Case, BlockOrder]]) -> None:
+        self.watcher, self.asked = watcher, asked
+        self.pace = Lighter(watcher.session.contract, watcher.candidate.plan, WATCHED_LONG_S)
+        self.seen: set[Sizes] = set()  # watched in whole
+        self._whole, self._spent_s, self._begun = 0, 0.0, 0
+
+    def failure(self) -> tuple[CaseFailure | None, str]:
+        """The first failure, and what is said."""
+        said = "not available: no case has anything to launch"
+        for number in range(len(self.asked)):
+            self._begin(number + AHEAD)
+            case, order, dear = self._as_watched(number)
+            started = time.monotonic()
+            with self.watcher.session.original.telling.at(case.sizes):
+                failure, said = self.watcher.failure(case, order) or (None, said)
+            if failure is not None:
+                return failure, said
+            if not dear:
+                took_s = time.monotonic() - started
+                self._whole, self._spent_s = self._whole + 1, self._spent_s + took_s
+                self.pace.took(case, max(took_s, self.watcher.ran_s))
+                self.seen.add(case.sizes)
+        return None, said
+
+    def _as_watched(self, number: int) -> tuple[Case, BlockOrder, bool]:
+        """What is watched of a case, by what others took, and whether it is a dear one of which parts do."""
+        usual, order = self.asked[number]
+        case = self.pace.smaller(self.pace.fewer(usual, SIDE_BY_SIDE if order.quantum else ONE_BY_ONE))
+        enough = self._whole >= len(ORDERS) or self._spent_s >= WHOLE_S
+        dear = enough and self.pace.seconds(case) >= DEAR_S  # small as it is, and much to do
+        return case, _in_part(order) if dear else order, dear
+
+    def _begin(self, end: int) -> None:
+        """Begin the runs of the next cases, as they would be watched by what is known now."""
+        for number in range(self._begun, min(end, len(self.asked))):
+            self.watcher.begin(*self._as_watched(number)[:2])
+        self._begun = max(self._begun, end)
 
 
 def watched_fault(session: Session, case: Case) -> Fault | None:
@@ -230,6 +265,8 @@ class _Watcher:
         built = image or self.recorder.watching_toolchain().compile(settled(session.spec, candidate))
         self.image = built if isinstance(built, Image) else None
         self.why = "" if isinstance(built, Image) else f": {first_error(built.log).partition(chr(10))[0]}"
+        self.ran_s = 0.0  # what the last run took
+        self._begun: dict[tuple[Case, BlockOrder], Future[tuple[Seen, float]]] = {}
 
     @cached_property
     def original(self) -> _Watcher | None:
@@ -237,18 +274,52 @@ class _Watcher:
         baseline = self.session.spec.baseline
         return None if self.candidate == baseline else _Watcher(self.session, baseline, self._built_original)
 
+    def begin(self, case: Case, order: BlockOrder) -> None:
+        """Run a case, and the original for its answer, on cores that are idle beside a GPU."""
+        hosts, order = self.session.hosts(), self._let_in(order)
+        if hosts is None or self.image is None:
+            return
+        with self.session.original.telling.at(case.sizes):
+            data = build(self.session.contract, case, _POISON)
+            self._begin(hosts, case, data, order)
+            answers = self.original or self
+            if not order.chosen and (answers is not self or order != BlockOrder()):
+                answers._begin(hosts, case, data, BlockOrder())
+
+    def _begin(self, hosts: Hosts, case: Case, data: CaseData, order: BlockOrder) -> None:
+        launches, buffers = place(self.session.contract, self.candidate.plan, case, data, _POISON)
+        if launches and self.image is not None and (case, order) not in self._begun:
+            work = partial(_watched, self.image, launches, buffers, order)
+            self._begun[case, order] = hosts.submit(work)
+
+    def drop(self) -> None:
+        """Forget what was begun and is not asked for."""
+        for begun in self._begun.values():
+            begun.cancel()
+        self._begun.clear()
+        if self.original is not None and self.session.hosts() is not None:
+            self.original.drop()
+
     def run(self, case: Case, data: CaseData, order: BlockOrder) -> Seen | None:
         """Faults and buffers; None where nothing is launched or could be. Raises DeviceFault."""
-        launches, buffers = place(self.session.contract, self.candidate.plan, case, data, _POISON)
-        if not launches or self.image is None:
-            return None
-        return self.recorder.watch(self.image, launches, buffers, order, WATCH_S)
+        begun = self._begun.pop((case, order), None)
+        if begun is None:
+            launches, buffers = place(self.session.contract, self.candidate.plan, case, data, _POISON)
+            if not launches or self.image is None:
+                return None
+            seen, self.ran_s = _watched(self.image, launches, buffers, order, self.recorder)
+        else:
+            seen, self.ran_s = begun.result()
+        return seen
+
+    def _let_in(self, order: BlockOrder) -> BlockOrder:
+        """The order, in which few blocks are under way where a launch can have more than a GPU holds."""
+        alone = self._crowded and not (order.chosen or order.quantum)
+        return replace(order, resident=LET_IN) if alone else order
 
     def failure(self, case: Case, order: BlockOrder) -> tuple[CaseFailure | None, str] | None:
         """The failure of one case in one order, and what is said of it; None where nothing is launched."""
-        data = build(self.session.contract, case, _POISON)
-        if self._crowded and not (order.chosen or order.quantum):
-            order = replace(order, resident=LET_IN)
+        data, order = build(self.session.contract, case, _POISON), self._let_in(order)
         try:
             ran = self.run(case, data, order)
         except DeviceFault as stopped:
@@ -307,3 +378,12 @@ class _Watcher:
             return False
         one, other = (apart(arrays, data.layouts) for arrays in (got, ran[1]))
         return all(same_bits(one[name], array).all() for name, array in other.items())
+
+
+def _watched(
+    image: Image, launches: Sequence[ConcreteLaunch], buffers: Sequence[Buffer], order: BlockOrder,
+    host: RecordingDevice,
+) -> tuple[Seen, float]:  # fmt: skip
+    """What a run shows, and the seconds that it took. Raises DeviceFault."""
+    started = time.monotonic()
+    return host.watch(image, launches, buffers, order, WATCH_S), time.monotonic() - started
