@@ -21,6 +21,7 @@ from fsr.lifting.by_rows import RowAttempt
 from fsr.lifting.check import Checker
 from fsr.lifting.chosen import with_selects
 from fsr.lifting.found import Lifting
+from fsr.lifting.grouped import in_groups
 from fsr.lifting.launches import Steps, apart, known_alone
 from fsr.lifting.refused import Refused
 from fsr.lifting.watching import Watcher
@@ -31,6 +32,7 @@ LIMIT_S = 10.0  # for watched runs and the thinking about one candidate (see All
 _STEPS_SHARE = 2.0  # of that, by the clock: after it no launch of a plan is lifted alone any more
 _WHOLE_SHARE = 0.5  # of that for the whole of a plan whose launches may be lifted alone
 _AGAIN_SHARE = 0.5  # of that where a kernel is launched again on what it made: its elements are made of many
+_GROUPS_SHARE = 0.5  # of that, where launches count groups of what the contract has as one dimension
 _ROWS_SHARE = 0.4  # of that, where a contract tells where rows begin: what fails then is watched as ever
 _DEEP = 20_000
 
@@ -65,6 +67,23 @@ def lift_whole(
     stopped: Callable[[], bool] = lambda: False,
 ) -> Lifting:
     """As :func:`lift`, of the plan as a whole. ``steps``: how its launches are lifted, too; None: they are not."""
+    for grouped in in_groups(contract):
+        found = _lifted(grouped, candidate, _GROUPS_SHARE * limit_s, compile_s, steps, stopped)
+        if found.computation is not None:
+            return found
+        limit_s *= 1.0 - _GROUPS_SHARE
+    return _lifted(contract, candidate, limit_s, compile_s, steps, stopped)
+
+
+def _lifted(
+    contract: Contract,
+    candidate: Candidate,
+    limit_s: float,
+    compile_s: float,
+    steps: Steps | None,
+    stopped: Callable[[], bool],
+) -> Lifting:
+    """As lift_whole, of buffers as the contract has them."""
     started = time.monotonic()
     if stopped():
         return Lifting(None, "it was stopped")
