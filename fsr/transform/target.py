@@ -18,6 +18,7 @@ from fsr.analysis.types import aliases
 from fsr.contract.model import Argument, Contract
 from fsr.records import Candidate, Launch, Role, ScalarArgument
 from fsr.source.arrays import with_memory_of_file
+from fsr.source.element_references import with_elements
 from fsr.source.entry import function_name
 from fsr.source.form import Binary, Call, Cast, Declare, Expr, Index, KernelForm, Name, Ternary
 from fsr.source.moved_pointers import with_own_pointers
@@ -263,8 +264,9 @@ def _target_for(subject: Subject, kernel: KernelForm) -> Target | None:
         return None
     region = f"kernel:{kernel.name}" if len(launches) > 1 else "kernel"
     # Where old habits declare all variables at the head, none would be a turn's own; and a parameter that is moved to
-    # a block's or a thread's part (``x += row * n``) would be no place that is known.
+    # a block's or a thread's part (``x += row * n``), or a reference to an element, would be no place that is known.
     whole = with_own_pointers(replace(kernel, body=with_memory_of_file(kernel, subject.candidate.source)))
+    whole = with_elements(whole)
     body = narrowed(with_short_limits(whole.body))
     return Target(replace(kernel, body=body), found[0], subject.candidate, subject.contract, region)
 

@@ -56,6 +56,7 @@ from fsr.transform.sizes import largest_timed, sample_sizes
 from fsr.transform.target import Target
 
 MOST_BYTES = 1024  # of a slice
+_WORD = 4  # bytes of the words in which members of several types are copied
 _FEWEST = 64  # threads of a block that is offered
 _DEPTH = 8  # of variables that say one another
 _MOST_SAMPLES = 24  # of sizes for which a length that is an argument is looked at
@@ -128,6 +129,9 @@ class SlicedBuffer(Places):
         argument = self.target.argument(self.param.name)
         if type_ in {name for kind, name in self.target.kernel.template_parameters if kind in ("typename", "class")}:
             return type_, (dtype_bytes(argument.dtype) if argument is not None else None) or 0, 1
+        layout = argument.layout if argument is not None else None
+        if layout is not None and layout.word == _WORD:  # members of several types
+            return "unsigned int", _WORD, layout.bytes // _WORD
         record = numbers_in(source, type_)
         if record is not None and argument is not None and element_bytes(record[0]) == dtype_bytes(argument.dtype):
             return record[0], element_bytes(record[0]) or 0, record[1]

@@ -91,7 +91,9 @@ class Staged:
     @property
     def padded(self) -> int:
         """Cells that slices of an even number of words get more in shared memory; 0 where all stay neighbours."""
-        unit = max(_WORD // self.slices.bytes, 1)
+        argument = self.slices.of.target.argument(self.slices.name)
+        aligned = argument.layout.alignment if argument is not None and argument.layout is not None else _WORD
+        unit = max(max(aligned, _WORD) // self.slices.bytes, 1)
         if self.length is None:
             return 1 if self.slices.bytes >= _WORD else 0
         return unit if self.length % (2 * unit) == 0 and not self.beyond else 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from fsr.analysis.conditions import MIRRORED, negation
 from fsr.analysis.polynomial import Poly, constant, symbol
 from fsr.analysis.types import bare
-from fsr.hardware.c_types import LANES
+from fsr.hardware.c_types import LANES, dtype_bytes
 from fsr.source.form import Assign, Binary, Expr, For, If, Jump, OpaqueStmt, Scope, While, conjuncts
 from fsr.source.walk import Block, walk_stmts
 from fsr.transform.placement import size_text
@@ -74,6 +74,11 @@ class _Writes:
 
     def _members(self) -> int:
         """How many members of one number each an element has."""
+        argument = self.found.of.target.argument(self.found.name)
+        if argument is not None and argument.layout is not None:
+            fields = argument.layout.fields
+            plain = len(fields) == self.found.cells and all(dtype_bytes(f.dtype) == self.found.bytes for f in fields)
+            return self.found.cells if plain else -1  # what lies between members is no one's
         type_ = bare(self.found.param.type)
         return LANES[type_][1] if type_ in LANES else self.found.cells if self.found.cells > 1 else 0
 
