@@ -22,6 +22,7 @@ ALL_SPECIAL, SOME_SPECIAL, *ALL_DRAWN = range(4)  # see special_turn
 EXACT_SCALARS = (1, 0.5, -1)  # a tie times one of these is a tie
 ROUNDED = ("ties", corners.HALVES)
 OFTEN_SPECIAL = ("nan", "infinite", "special rows", *ROUNDED)  # what a scalar of 0 or 1 lets through as it is
+_SPIKE_SALT = 0x59173
 SCALAR_FAMILIES = {"uniform": "uniform", "zeros": "zeros", "ones": "ones", "negated": "negated", "small": "small",
                    families.SPIKE: "large", families.CLOSE: "ones"}  # fmt: skip
 
@@ -91,7 +92,8 @@ def _special_scalar(
     if (end := families.end(case.family, argument.name, (low, high))) is not None:
         return float(end) if floating else int(end)
     if case.family == families.SPIKE and floating and ends:
-        return max(ends, key=abs)  # whose product with the spike overflows, if any does
+        # The largest product with the spike overflows, if any does; the least may overflow in another order alone.
+        return max(ends, key=abs) if word(case.seed, _SPIKE_SALT) % 2 else min(ends, key=lambda n: abs(n) or math.inf)
     if case.kind.timed or not (often or (turn == SOME_SPECIAL and rng.integers(2))):
         return None
     wanted = [named, EXACT_SCALARS if case.family in ROUNDED and floating else (), (0, 1, -1, *ends)]
