@@ -35,7 +35,8 @@ INTO = frozenset(_words("sincos sincosf __sincosf sincospi sincospif modf modff 
 OF_BYTES = frozenset(("memset", "memcpy"))  # through the pointers that they are given, and nothing else
 """They compute, and leave results where they are told to."""
 _PATTERN = re.compile(
-    r"make_[a-z]+[1-4]|make_cu(Double|Float)?Complex|cuC(add|sub|mul|div|fma|abs|real|imag)f?|cuConjf?|__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+"
+    r"u?int(8|16|32|64|ptr)_t|ptrdiff_t|uint|make_[a-z]+[1-4]|make_cu(Double|Float)?Complex|"
+    r"cuC(add|sub|mul|div|fma|abs|real|imag)f?|cuConjf?|__(f|d|h)(add|sub|mul|maf|ma|div|sqrt|rcp)_r[nzud]|__(float|double|int|uint|ll|ull)2\w+"
 )
 _LIMIT = re.compile(r"numeric_limits<[\w ]+>::(max|min|lowest|epsilon|denorm_min|infinity|quiet_NaN)")
 CONSTANTS = frozenset(

@@ -4,7 +4,7 @@ which speak of the place of a thread or hide something."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -118,9 +118,7 @@ _TEMPLATE_ARGUMENTS = re.compile(r"<[^<>]*>")
 
 def _of_record(name: str) -> str:
     """``Record::name`` of a name with namespaces and template arguments; a name without any as it is."""
-    while name != (plain := _TEMPLATE_ARGUMENTS.sub("", name)):
-        name = plain
-    return "::".join(name.split("::")[-2:])
+    return "::".join(plain_name(name).split("::")[-2:])
 
 
 def _of_records(source: str) -> Mapping[str, list[KernelForm]]:
@@ -253,6 +251,13 @@ def names_defined(source: str, kind: str = "") -> frozenset[str]:
     return frozenset(name for i in items if kind in ("", i.kind) for name in i.names)
 
 
+def plain_name(name: str) -> str:
+    """A function's name without template arguments: ``ns::f`` of ``ns::f<T<3>, 4>``."""
+    while name != (plain := _TEMPLATE_ARGUMENTS.sub("", name)):
+        name = plain
+    return name
+
+
 def own_name(name: str) -> str:
     """A function's name without the file's namespaces; that of a library's as it is."""
     return name if name.startswith(("std::", "cuda::", "::")) else name.rsplit("::", 1)[-1]
@@ -267,14 +272,29 @@ def record_of(name: str) -> str:
 def thread_aware(source: str) -> frozenset[str]:
     """Names of macros, functions and types whose use depends on which thread runs it, directly or through others: code
     that calls them cannot be moved to another thread. Raises nothing: text that does not scan gives every name."""
+    return speaking(source, lambda used: bool(used & BUILTINS) or any(map(COOPERATES.search, used)))
+
+
+ASM = frozenset(("asm", "__asm__", "__asm"))
+_REGISTERS = frozenset(("tid", "ntid", "ctaid", "nctaid", "warpid", "nwarpid", "smid"))  # special ones of PTX
+
+
+def speaking(source: str, speaks: Callable[[frozenset[str]], bool]) -> frozenset[str]:
+    """Names of macros, functions and types whose words speak of something, directly or through others, or whose PTX
+    speaks of a thread's place in its block or grid. Text that does not scan gives every name."""
     try:
         items, code = [i for item in parse_items(source) for i in item.walk() if i.names], uncommented(source)
     except FsrError:
         return words(source)
-    aware: set[str] = set()
     uses = [(i.names, words(code[i.start : i.end]) - set(i.names)) for i in items if not i.children]
+    found = {
+        n
+        for own, used in uses
+        if speaks(used) or (used & {"asm", "__asm__", "__asm"} and used & _REGISTERS)
+        for n in own
+    }
     while True:
-        fresh = {n for own, used in uses if used & (BUILTINS | aware) or any(map(COOPERATES.search, used)) for n in own}
-        if fresh <= aware:
-            return frozenset(aware)
-        aware |= fresh
+        more = {n for own, used in uses if used & found for n in own}
+        if more <= found:
+            return frozenset(found)
+        found |= more

@@ -73,7 +73,7 @@ def test_every_thread_has_the_ids_of_before(text: str, subject_from, runner) -> 
 def test_the_fewer_threads_a_block_had_the_more_is_promised(subject_from) -> None:
     gains = [
         max(m.gain for m in MergeBlocks().moves(subject_from(kernel(PIXEL, before=COLOUR, block=block))))
-        for block in ("1", "8", "32")
+        for block in ("1", "8", "32", "64")
     ]
     assert gains == sorted(gains, reverse=True)
     assert gains[0] > 4 > 1.1 > gains[-1]

@@ -1,7 +1,8 @@
-"""merge-blocks: the work of several small blocks in one, for threads that do not cooperate.
+"""merge-blocks: the work of several small blocks in one, for threads that do not cooperate, or as one warp alone.
 
 A block of one thread, or of a few, fills a warp in part and takes one of the few places that a multiprocessor has for
-blocks. Neighbouring blocks become neighbouring lanes; each thread is told the ids that it had.
+blocks. Neighbouring blocks become neighbouring lanes; each thread is told the ids that it had. A block of one
+warp becomes a warp of many.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fsr.source.form import Binary, Comment, Declare, Expr, If, Literal, Member,
 from fsr.source.walk import Block, fresh
 from fsr.transform.launch.contiguous import nearest
 from fsr.transform.launch.cooperation import cooperates
+from fsr.transform.launch.one_warp import as_warps
 from fsr.transform.launch.pointwise import pointwise
 from fsr.transform.launch.told_ids import taken_apart, with_ids
 from fsr.transform.plan import along, rewritten
@@ -27,16 +29,18 @@ THREADS = (256, 128, 64)
 _WARP = 32
 _SMALL = 64  # threads; larger blocks leave no place for blocks unused
 _MOST_GAIN, _GAIN = 8.0, 1.05
+_WARP_GAIN = 1.2  # of blocks of a warp: a multiprocessor has places for twice as many warps as for blocks
 
 
 @dataclass(frozen=True)
 class _Small:
     """``extents``: of the blocks, x first; ``axis``: of the grid, along which neighbours are merged; ``blocks``: how
-    many there are along it, as a size expression."""
+    many there are along it, as a size expression; ``body``: of the kernel, for blocks that are not alone."""
 
     extents: tuple[int, int, int]
     axis: str
     blocks: str
+    body: Block
 
     @property
     def threads(self) -> int:
@@ -57,7 +61,8 @@ class MergeBlocks:
             small = _small(target)
             if small is None:
                 continue
-            gain = max(_GAIN, min(_MOST_GAIN, _WARP / small.threads))
+            least = _GAIN if small.threads > _WARP else _WARP_GAIN
+            gain = max(least, min(_MOST_GAIN, _WARP / small.threads))
             for rank, threads in enumerate(THREADS):
                 if threads > small.threads and (largest_timed(target.contract, small.blocks) or 0) > 1:
                     yield Move(self.name, target.region, (("threads", threads),), gain - 0.02 * rank)
@@ -76,9 +81,13 @@ class MergeBlocks:
 
 
 def _small(target: Target) -> _Small | None:
-    """The blocks of a kernel, where they are small; None where threads cooperate, or their ids stand for elements."""
+    """The blocks of a kernel, where they are small; None where threads cooperate, as one warp excepted, or their ids
+    stand for elements."""
     launch = target.launch
-    if not all(extent.isdigit() for extent in launch.block) or cooperates(target) or pointwise(target) is not None:
+    if not all(extent.isdigit() for extent in launch.block) or pointwise(target) is not None:
+        return None
+    body = _apart(target)
+    if body is None:
         return None
     x, y, z = (int(extent) for extent in launch.block)
     several = [a for a, extent in zip(AXES, launch.grid, strict=True) if extent != "1"]
@@ -87,7 +96,14 @@ def _small(target: Target) -> _Small | None:
     axis = nearest(target, [f"blockIdx.{a}" for a in several])[-1] if x == 1 else several[0]
     blocks = launch.grid[AXES.index(axis)]
     most = largest(target.contract, f"({blocks}) * {x * y * z}")
-    return _Small((x, y, z), axis, blocks) if most is not None and most <= INT_LIMIT else None
+    return _Small((x, y, z), axis, blocks, body) if most is not None and most <= INT_LIMIT else None
+
+
+def _apart(target: Target) -> Block | None:
+    """The body as it is for blocks that stand beside others; None where they may have to be alone."""
+    if not cooperates(target):
+        return target.kernel.body
+    return as_warps(target) if target.launch.shared_bytes == "0" else None
 
 
 def _passed(target: Target, small: _Small) -> tuple[Expr, tuple[Param, ...], tuple[ScalarArgument, ...]]:
@@ -110,7 +126,7 @@ def _merged(target: Target, small: _Small, each: int, count: Expr) -> Block:
     return (
         Comment(f"// {each} neighbouring blocks of before are one"),
         Declare("const unsigned int", block, index),
-        If(Binary("<", Name(block), count), with_ids(target.kernel.body, told)),
+        If(Binary("<", Name(block), count), with_ids(small.body, told)),
     )
 
 

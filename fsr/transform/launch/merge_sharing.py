@@ -6,7 +6,8 @@ are told the ids that they had, and a barrier waits for a few more of them. Wher
 they become neighbouring lanes.
 
 A barrier waits for all threads of a block that did not leave (CUDA C++ Programming Guide, Independent Thread
-Scheduling), so that all blocks of before have to come to as many; those that leave early do no harm.
+Scheduling), so that all blocks of before have to come to as many; those that leave early do no harm. Blocks of one warp
+may do otherwise, one after the other: they become warps, and wait for themselves.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fsr.source.walk import Block, fresh
 from fsr.transform.launch.contiguous import contiguous
 from fsr.transform.launch.merged_memory import Many, Memory, shared_memory
 from fsr.transform.launch.met_alike import met_alike
+from fsr.transform.launch.one_warp import as_warps
 from fsr.transform.launch.told_ids import Ids, taken_apart, with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
@@ -41,11 +43,13 @@ _MOST_GAIN = 4.0
 @dataclass(frozen=True)
 class _Sharing:
     """``threads``: of a block, as a size expression; ``extents``: the same by axes where these are numbers, else None.
-    ``memory``: what the block shares."""
+    ``memory``: what the block shares; ``body``: the kernel's; ``warps``: whether blocks have to stay warps."""
 
     threads: str
     extents: tuple[int, int, int] | None
     memory: Memory
+    body: Block
+    warps: bool
 
 
 class MergeSharingBlocks:
@@ -65,7 +69,7 @@ class MergeSharingBlocks:
             for axis, grid in zip(AXES, target.launch.grid, strict=True):
                 blocks = largest_timed(target.contract, grid) or 0
                 across = lanes.get(f"blockIdx.{axis}", 0) >= max(lanes.get("threadIdx.x", 0), 1)
-                orders = [("inner", 0)] * across + [("outer", _FEWEST_TIMED)] * small
+                orders = [("inner", 0)] * (across and not found.warps) + [("outer", _FEWEST_TIMED)] * small
                 for order, fewest in orders:
                     for many in MANY if blocks > 1 else ():
                         room = many * found.memory.static_bytes <= STATIC_SHARED_BYTES
@@ -104,7 +108,7 @@ class MergeSharingBlocks:
             Declare(f"const {_TYPE}", names.block,
                     Binary("+", Binary("*", Member(Name("blockIdx"), axis), each), Name(names.part))),
             If(Binary(">=", Name(names.block), count), (Return(),)),
-            *room.within(with_ids(target.kernel.body, told)),
+            *room.within(with_ids(found.body, told)),
         )  # fmt: skip
         changed = replace(target.kernel, body=body, launch_bounds=(),
                           params=(*target.kernel.params, *(Param(_TYPE, name) for name, _ in given)))  # fmt: skip
@@ -142,16 +146,20 @@ class _Names:
 
 
 def _sharing(target: Target) -> _Sharing | None:
-    """How a kernel's blocks share, where several can be one; None where the blocks do not share anything, warps do
-    something as a whole, or not all blocks come to as many barriers."""
+    """How a kernel's blocks share, where several can be one; None where the blocks do not share anything, or are more
+    than a warp and do not come to as many barriers."""
     kernel, launch = target.kernel, target.launch
     memory = shared_memory(target)
-    if memory is None or not met_alike(target, memory.outside(kernel.body)):
+    if memory is None:
+        return None
+    alike = met_alike(target, memory.outside(kernel.body))
+    body = kernel.body if alike else as_warps(target, memory.arrays)
+    if body is None:
         return None
     if all(extent.isdigit() for extent in launch.block):
         x, y, z = (int(extent) for extent in launch.block)
-        return _Sharing(str(x * y * z), (x, y, z), memory)
-    return _Sharing(launch.block[0], None, memory) if launch.block[1:] == ("1", "1") else None
+        return _Sharing(str(x * y * z), (x, y, z), memory, body, not alike)
+    return _Sharing(launch.block[0], None, memory, body, not alike) if launch.block[1:] == ("1", "1") else None
 
 
 def _ids(found: _Sharing, thread: Expr, threads: Expr) -> dict[tuple[str, str], Expr]:

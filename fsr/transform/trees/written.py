@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fsr.analysis.types import bare
+from fsr.analysis.groups import is_block, waits_for_block
 from fsr.source.form import (
     Binary,
-    Call,
     Declare,
     Expr,
     ExprStmt,
     Index,
     KernelForm,
     Literal,
-    Member,
     Name,
     Stmt,
     Unary,
@@ -46,36 +44,18 @@ def written_out(threads: Threads) -> KernelForm:
 def _by_own_names(kernel: KernelForm, found: dict[str, Shared]) -> KernelForm:
     """The kernel without pointers that are but another name of a shared array, and without ``*(array + index)``."""
     others: dict[str, Expr] = {**same_array(found)}
-    blocks = {s.name for s in walk_stmts(kernel.body) if isinstance(s, Declare) and _is_block(s)}
+    blocks = {s.name for s in walk_stmts(kernel.body) if isinstance(s, Declare) and is_block(s)}
 
     def kept(s: Stmt) -> Stmt | tuple[Stmt, ...]:
         if isinstance(s, Declare) and s.name in others:
             return ()
-        return BARRIER if isinstance(s, ExprStmt) and _waits(s.expr, blocks) else s
+        return BARRIER if isinstance(s, ExprStmt) and waits_for_block(s.expr, blocks) else s
 
     def indexed(e: Expr) -> Expr:
         at = _pointed(e.operand, frozenset(found)) if isinstance(e, Unary) and e.op == "*" else None
         return e if at is None else Index(*at)
 
     return replace(kernel, body=map_exprs(substitute(map_stmts(kernel.body, kept), others), indexed))
-
-
-def _is_block(s: Declare) -> bool:
-    """Whether a variable is the group of all threads of the block."""
-    match s:
-        case Declare("auto" | "const auto", init=Call(Name(made))):
-            return made.endswith("this_thread_block")
-    return bare(s.type).endswith("thread_block")
-
-
-def _waits(e: Expr, blocks: set[str]) -> bool:
-    """Whether a call is a barrier of such a group."""
-    match e:
-        case Call(Name("cg::sync" | "cooperative_groups::sync" | "sync"), (Name(group),)):
-            return group in blocks
-        case Call(Member(Name(group), "sync"), ()):
-            return group in blocks
-    return False
 
 
 def _pointed(pointer: Expr, arrays: frozenset[str]) -> tuple[Name, Expr] | None:
