@@ -32,9 +32,9 @@ from fsr.source.types import aliases, plain_type
 from fsr.source.walk import Block, base_name, contains_opaque, names_in, walk_expr, walk_stmts
 
 
-def with_members_set(kernel: KernelForm, source: str) -> KernelForm:
+def with_members_set(kernel: KernelForm, source: str, *, vectors: bool = False) -> KernelForm:
     """The kernel with such assignments taken apart, where the file tells the members, as many as there are values, and
-    no value reads what is set."""
+    no value reads what is set. ``vectors``: those that are declared, too."""
     types = {p.name: p.type for p in kernel.params}
     for s in walk_stmts(kernel.body):
         if isinstance(s, Declare):
@@ -46,7 +46,8 @@ def with_members_set(kernel: KernelForm, source: str) -> KernelForm:
             case Assign(target, "=", OpaqueExpr(text)) if text.startswith("{") and text.endswith("}"):
                 return _apart(target, text[1:-1], _type_of(target, types, names), source) or s
             case Declare(init=OpaqueExpr(text), dims=(), qualifiers=()) if text.startswith("{") and text.endswith("}"):
-                return _declared(s, text[1:-1], _type_of(Name(s.name), types, names), source) or s
+                type_ = _type_of(Name(s.name), types, names)
+                return s if type_ in LANES and not vectors else _declared(s, text[1:-1], type_, source) or s
         return s
 
     body = map_stmts(kernel.body, change)
@@ -79,7 +80,7 @@ def _returned(function: str, source: str) -> str:
 def _declared(s: Declare, inner: str, type_: str, source: str) -> Block:
     """A structure that is declared, and set member by member; one of a single member may be a copy of another."""
     members = _members(type_, source)
-    own = () if type_ in LANES or len(members) < 2 else _apart(Name(s.name), inner, type_, source)
+    own = () if len(members) < 2 else _apart(Name(s.name), inner, type_, source)
     return (replace(s, type=s.type.removeprefix("const "), init=None), *own) if own else ()
 
 
@@ -106,8 +107,8 @@ def _apart(target: Expr, inner: str, type_: str, source: str) -> Block:
 
 def _members(type_: str, source: str) -> tuple[str, ...]:
     """The members of a type, all of them numbers."""
-    if type_ in LANES:
-        return tuple("xyzw"[: LANES[type_][1]])
+    if type_ in LANES or type_ == "dim3":
+        return tuple("xyzw"[: LANES[type_][1] if type_ in LANES else 3])
     found = members_of(source, type_) if type_ else None
     return () if found is None or any(kept.dims for kept in found.values()) else tuple(found)
 

@@ -33,7 +33,7 @@ from fsr.source.form import (
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.items import parse_items
+from fsr.source.items import Item, parse_items
 from fsr.source.macros import Macro, macros
 from fsr.source.names import words
 from fsr.source.parse import parse_device_functions
@@ -287,14 +287,17 @@ def speaking(source: str, speaks: Callable[[frozenset[str]], bool]) -> frozenset
     except FsrError:
         return words(source)
     uses = [(i.names, words(code[i.start : i.end]) - set(i.names)) for i in items if not i.children]
-    found = {
-        n
-        for own, used in uses
-        if speaks(used) or (used & {"asm", "__asm__", "__asm"} and used & _REGISTERS)
-        for n in own
-    }
+    found = {n for own, used in uses if speaks(used) or (used & ASM and used & _REGISTERS) for n in own}
+    # What a device function calls so is a variable of its own: it cannot call a kernel.
+    kernels = _kernels(items) if "<<<" not in code else frozenset()
     while True:
-        more = {n for own, used in uses if used & found for n in own}
+        more = {n for own, used in uses if used & (found - kernels) for n in own}
         if more <= found:
             return frozenset(found)
         found |= more
+
+
+def _kernels(items: Sequence[Item]) -> frozenset[str]:
+    """Names of kernels that are those of nothing else."""
+    named = {here: {n for i in items if ("__global__" in i.head) == here for n in i.names} for here in (True, False)}
+    return frozenset(named[True] - named[False])

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from math import prod
 
+from fsr.analysis.braces import with_members_set
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.threads import AXES
 from fsr.analysis.written_out import plain
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
-from fsr.source.form import Declare, Expr, Index, Name
-from fsr.source.mapping import map_expr
-from fsr.source.walk import Block, base_name, names_assigned, walk_exprs, walk_stmts
+from fsr.hardware.c_types import LANES
+from fsr.source.form import Assign, Binary, Call, Declare, Expr, Index, KernelForm, Member, Name, Stmt
+from fsr.source.mapping import map_expr, map_stmts
+from fsr.source.walk import Block, base_name, names_assigned, walk_expr, walk_exprs, walk_stmts
+from fsr.transform.inlining.calls import inlined
 from fsr.transform.target import Target
 
 _DEEPEST = 4  # variables made of variables
@@ -47,29 +51,71 @@ def nearest(target: Target, ids: Sequence[str]) -> str:
 
 def _indices(target: Target) -> Iterator[tuple[Poly, int]]:
     """The indices into buffers, each once, and how many elements of that buffer there are as timed."""
-    read = replace(target, kernel=plain(target.kernel, target.source))
+    read = replace(target, kernel=_with_functions(target.kernel, target.source))
     buffers = {p.name for p in target.kernel.params if p.is_pointer}
-    once = _set_once(read.kernel.body)
+    values = _values(read.kernel.body)
     for e in set(walk_exprs(read.kernel.body)):
         name = base_name(e) if isinstance(e, Index) else None
         if name is None or name not in buffers or not isinstance(e, Index):
             continue
         index = e.index
         for _ in range(_DEEPEST):
-            index = map_expr(index, lambda x: once.get(x.text, x) if isinstance(x, Name) else x)
+            index = map_expr(index, lambda x: values.get(_key(x), x))
         yield read.known.poly(index, read.numbers), _elements(target.contract, target.passed.get(name, ""))
 
 
-def _set_once(body: Block) -> dict[str, Expr]:
-    """What variables are declared as, in loops too, that are not changed: ``const int at = z + y * 9`` for any z. One
-    of several loops' own is meant where all are declared alike."""
-    declared = [s for s in walk_stmts(body) if isinstance(s, Declare)]
-    changed, kinds = names_assigned(body), Counter(s.name for s in {replace(s, span=None) for s in declared})
-    return {
-        s.name: s.init
-        for s in declared
-        if s.init is not None and not s.dims and "*" not in s.type and kinds[s.name] == 1 and s.name not in changed
-    }
+@lru_cache(maxsize=64)
+def _with_functions(kernel: KernelForm, source: str) -> KernelForm:
+    """The kernel with what functions do with the ids that they are passed written out."""
+    apart = with_members_set(kernel, source, vectors=True)
+    return plain(inlined(apart, source, pure=True), source)
+
+
+def _key(e: Expr) -> str:
+    """What a variable, or a member of one, is called; nothing for all else."""
+    match e:
+        case Name(text):
+            return text
+        case Member(Name(text), member, False):
+            return f"{text}.{member}"
+    return ""
+
+
+def _values(body: Block) -> dict[str, Expr]:
+    """What variables and their members are set to, in loops too, where that is once, and what is added to them:
+    ``const int at = z + y * 9`` for any z. One of several loops' own is meant where all are declared alike."""
+    first, added = dict[str, set[Expr]](), list[tuple[str, Expr]]()
+    for s in walk_stmts(body):
+        match s:
+            case Declare(name=name, init=value, dims=()) if value is not None and "*" not in s.type:
+                _set(first, name, value)
+            case Assign(target, "=", value) if _key(target):
+                _set(first, _key(target), value)
+            case Assign(target, "+=", value) if _key(target):
+                added.append((_key(target), value))
+    declared = [s.name for s in {replace(s, span=None) for s in walk_stmts(body) if isinstance(s, Declare)}]
+    other = names_assigned(map_stmts(body, lambda s: () if _is_told(s) else s))
+    unclear = {n for n, times in Counter(declared).items() if times > 1} | other
+    found = {n: v for n, (v, *rest) in ((n, tuple(v)) for n, v in first.items())
+             if not rest and n.partition(".")[0] not in unclear}  # fmt: skip
+    for name, value in added:
+        if name in found:
+            found[name] = Binary("+", found[name], value)
+    return {n: v for n, v in found.items() if n not in map(_key, walk_expr(v))}
+
+
+def _set(values: dict[str, set[Expr]], name: str, value: Expr) -> None:
+    """Notes what is set; of a vector that is made, its members."""
+    match value:
+        case Call(Name(made), args) if made == "dim3" or made.removeprefix("make_") in LANES:
+            for member, part in zip("xyzw", args, strict=False):
+                values.setdefault(f"{name}.{member}", set()).add(part)
+        case _:
+            values.setdefault(name, set()).add(value)
+
+
+def _is_told(s: Stmt) -> bool:
+    return isinstance(s, Assign) and s.op in ("=", "+=") and bool(_key(s.target))
 
 
 def _elements(contract: Contract, buffer: str) -> int:

@@ -19,7 +19,7 @@ from fsr.source.walk import fresh
 from fsr.transform.launch.block_shape import SwapIds
 from fsr.transform.launch.contiguous import contiguous
 from fsr.transform.launch.cooperation import cooperates
-from fsr.transform.launch.told_ids import Ids, ids_in, with_ids
+from fsr.transform.launch.told_ids import Ids, as_told, ids_in, with_ids
 from fsr.transform.placement import launched_along
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
@@ -69,7 +69,7 @@ class DealThreads:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move an order of the axes that begins with one along which more is read and written side by side than along
         x; none with keep_launch, and none where swap-ids says the same in fewer words."""
-        for target in () if subject.keep_launch else targets(subject):
+        for target in () if subject.keep_launch else map(as_told, targets(subject)):
             axes = None if cooperates(target) else _axes(target)
             moving = [a.name for a in axes or () if a.moves]
             orders = list(_orders(target, moving)) if len(moving) > 1 else []
@@ -79,7 +79,7 @@ class DealThreads:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with its threads dealt anew."""
-        target = target_of(subject, move)
+        target = as_told(target_of(subject, move))
         axes = _axes(target)
         assert axes is not None
         ordered = [next(a for a in axes if a.name == name) for name in str(move.param("order"))]

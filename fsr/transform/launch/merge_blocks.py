@@ -19,7 +19,7 @@ from fsr.transform.launch.contiguous import nearest
 from fsr.transform.launch.cooperation import cooperates
 from fsr.transform.launch.one_warp import as_warps
 from fsr.transform.launch.pointwise import pointwise
-from fsr.transform.launch.told_ids import taken_apart, with_ids
+from fsr.transform.launch.told_ids import as_told, taken_apart, with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
@@ -57,7 +57,7 @@ class MergeBlocks:
     def moves(self, subject: Subject) -> Iterator[Move]:
         """A move a size; none with keep_launch, and none of kernels over global ids, which block-size gives any
         block."""
-        for target in () if subject.keep_launch else targets(subject):
+        for target in () if subject.keep_launch else map(as_told, targets(subject)):
             small = _small(target)
             if small is None:
                 continue
@@ -69,7 +69,7 @@ class MergeBlocks:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with merged blocks."""
-        target = target_of(subject, move)
+        target = as_told(target_of(subject, move))
         small, kernel = _small(target), target.kernel
         assert small is not None
         each = int(move.param("threads")) // small.threads

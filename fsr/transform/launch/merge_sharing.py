@@ -24,7 +24,7 @@ from fsr.transform.launch.contiguous import contiguous
 from fsr.transform.launch.merged_memory import Many, Memory, shared_memory
 from fsr.transform.launch.met_alike import met_alike
 from fsr.transform.launch.one_warp import as_warps
-from fsr.transform.launch.told_ids import Ids, taken_apart, with_ids
+from fsr.transform.launch.told_ids import Ids, as_told, taken_apart, with_ids
 from fsr.transform.plan import along, rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.sizes import largest, largest_timed, timed_blocks
@@ -60,7 +60,7 @@ class MergeSharingBlocks:
 
     def moves(self, subject: Subject) -> Iterator[Move]:
         """Side by side along an axis whose numbers run along memory, one after the other where blocks are small."""
-        for target in () if subject.keep_launch else targets(subject):
+        for target in () if subject.keep_launch else map(as_told, targets(subject)):
             found = _sharing(target)
             if found is None:
                 continue
@@ -81,7 +81,7 @@ class MergeSharingBlocks:
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate with merged blocks."""
-        target = target_of(subject, move)
+        target = as_told(target_of(subject, move))
         found = _sharing(target)
         assert found is not None
         axis, many, inner = str(move.param("axis")), int(move.param("blocks")), move.param("order") == "inner"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import prod
 
+from fsr.analysis.braces import with_members_set
 from fsr.analysis.threads import AXES
 from fsr.source.form import Binary, Expr, Literal, Member, Name
 from fsr.source.mapping import map_exprs
 from fsr.source.walk import Block, walk_exprs
+from fsr.transform.target import Target
 
 Ids = Mapping[tuple[str, str], Expr]
 """By variable and axis: ('threadIdx', 'x')."""
@@ -21,6 +24,12 @@ def with_ids(body: Block, told: Ids) -> Block:
         return told.get((e.base.text, e.name), e) if isinstance(e, Member) and isinstance(e.base, Name) else e
 
     return map_exprs(body, change)
+
+
+def as_told(target: Target) -> Target:
+    """A kernel in which all mentions of ids are seen: what stands in braces (``int2 p = {threadIdx.x, y}``) is set
+    member by member."""
+    return replace(target, kernel=with_members_set(target.kernel, target.source, vectors=True))
 
 
 def ids_in(body: Block) -> frozenset[tuple[str, str]]:
