@@ -39,12 +39,23 @@ INDICES = [
     "int3 p = {i, j, k}; const int3 m = {(int)n.x, (int)n.y, (int)n.z}; const int at = by_place(p, m);",
     "int3 p; p.x = i; p.y = j; p.z = k; const int at = (p.x * n.y + p.y) * n.z + p.z;",
     "const int at = of_any<int>(i, j, k, n.y, n.z);",
+    "const int at = of_any(i, j, k, (int)n.y, (int)n.z);",
 ]
 ELEMENTS = {
     "Complex *": ("[2]", ["v[at][0] *= f; v[at][1] -= f;", "v[at][1] = u[at][0] + f;"]),
     "float2 *": ("[2]", ["v[at].x *= f; v[at].y -= f;", "float2 e = u[at]; e.x += f; v[at] = e;"]),
     "Three *": ("[3]", ["v[at].b *= f;", "v[at].c = u[at].a + f;"]),
-    "float *": ("", ["v[at] *= f;", "scaled(v, i, j, k, make_int3(n.x, n.y, n.z), f);", "v[at] = u[at] - f;"]),
+    "float * ": ("[3]", ["v[at * 3] *= f; v[at * 3 + 1] = f;", "v[3 * at + 2] -= u[3 * at];"]),
+    "float *": (
+        "",
+        [
+            "v[at] *= f;",
+            "scaled(v, i, j, k, make_int3(n.x, n.y, n.z), f);",
+            "v[at] = u[at] - f;",
+            "float *one = v + at; *one *= f;",
+            "float *one = v + i * n.y * n.z; one[j * n.z + k] *= f;",
+        ],
+    ),
 }
 
 

@@ -66,6 +66,8 @@ class Told:
                 return None if found is None or found.count("*") != 1 else found.replace("*", "")
             case Literal(text) if text.isdigit():
                 return "int"
+            case Cast(type_) if "&" not in type_:
+                return type_
         return None
 
 

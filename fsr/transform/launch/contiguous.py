@@ -15,7 +15,21 @@ from fsr.analysis.written_out import plain
 from fsr.contract.model import Contract
 from fsr.errors import ContractError
 from fsr.hardware.c_types import LANES
-from fsr.source.form import Assign, Binary, Call, Declare, Expr, Index, KernelForm, Member, Name, Stmt
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Call,
+    Cast,
+    Declare,
+    Expr,
+    Index,
+    KernelForm,
+    Literal,
+    Member,
+    Name,
+    Stmt,
+    Unary,
+)
 from fsr.source.mapping import map_expr, map_stmts
 from fsr.source.walk import Block, base_name, names_assigned, walk_expr, walk_exprs, walk_stmts
 from fsr.transform.inlining.calls import inlined
@@ -24,15 +38,15 @@ from fsr.transform.target import Target
 _DEEPEST = 4  # variables made of variables
 
 
-def contiguous(target: Target) -> dict[str, int]:
+def contiguous(target: Target, record: int = 1) -> dict[str, int]:
     """How many elements of buffers lie along each id, such as ``blockIdx.x``: those of each buffer, as timed, as often
-    as an index into it goes up by one with the id."""
+    as an index into it goes up by one with the id. ``record``: or by as many at most, of which one is made use of."""
     found = dict[str, int]()
     for index, elements in _indices(target):
         for id_ in (f"{base}.{axis}" for base in ("threadIdx", "blockIdx") for axis in AXES):
             step = index.coefficient(id_)
-            if step is not None and step.value == 1:
-                found[id_] = found.get(id_, 0) + elements
+            if step is not None and 1 <= (step.value or 0) <= record:
+                found[id_] = found.get(id_, 0) + elements // int(step.value or 1)
     return found
 
 
@@ -55,13 +69,39 @@ def _indices(target: Target) -> Iterator[tuple[Poly, int]]:
     buffers = {p.name for p in target.kernel.params if p.is_pointer}
     values = _values(read.kernel.body)
     for e in set(walk_exprs(read.kernel.body)):
-        name = base_name(e) if isinstance(e, Index) else None
-        if name is None or name not in buffers or not isinstance(e, Index):
+        if not isinstance(e, Index | Unary) or (isinstance(e, Unary) and e.op != "*"):
             continue
-        index = e.index
         for _ in range(_DEEPEST):
-            index = map_expr(index, lambda x: values.get(_key(x), x))
-        yield read.known.poly(index, read.numbers), _elements(target.contract, target.passed.get(name, ""))
+            e = map_expr(e, lambda x: values.get(_key(x), x))
+        name, index = _place(e)
+        if name in buffers:
+            yield read.known.poly(index, read.numbers), _elements(target.contract, target.passed.get(name, ""))
+
+
+def _place(e: Expr) -> tuple[str, Expr]:
+    """What array an expression is an element of, and which; of rows in an array, which of its row."""
+    match e:
+        case Index(base, index):
+            name, start = _pointed(base)
+            return (name, Binary("+", start, index)) if name else (base_name(e) or "", index)
+        case Unary("*", pointer):
+            return _pointed(pointer)
+    return "", e
+
+
+def _pointed(pointer: Expr) -> tuple[str, Expr]:
+    """The array that a pointer points into, and to which element."""
+    match pointer:
+        case Name(text):
+            return text, Literal("0")
+        case Cast(_, operand):
+            return _pointed(operand)
+        case Unary("&", Index() as element):
+            return _place(element)
+        case Binary("+" | "-" as op, left, right):
+            name, start = _pointed(left)
+            return (name, Binary(op, start, right)) if name else ("", pointer)
+    return "", pointer
 
 
 @lru_cache(maxsize=64)
@@ -87,7 +127,7 @@ def _values(body: Block) -> dict[str, Expr]:
     first, added = dict[str, set[Expr]](), list[tuple[str, Expr]]()
     for s in walk_stmts(body):
         match s:
-            case Declare(name=name, init=value, dims=()) if value is not None and "*" not in s.type:
+            case Declare(name=name, init=value, dims=()) if value is not None:
                 _set(first, name, value)
             case Assign(target, "=", value) if _key(target):
                 _set(first, _key(target), value)

@@ -29,6 +29,7 @@ from fsr.transform.target import Target, target_of, targets
 _THREADS = 256
 _MOST = 2**31 - 1
 _GAIN = 2.5
+_RECORD = 4  # elements that a thread takes of neighbouring records, at most
 _TYPE = "unsigned int"
 _BUILTINS = ("threadIdx", "blockIdx", "blockDim", "gridDim")
 
@@ -133,7 +134,7 @@ def _axes(target: Target) -> list[_Axis] | None:
 
 def _orders(target: Target, names: list[str]) -> Iterator[str]:
     """Orders of the axes whose first is the one along which most is contiguous, if that is not x."""
-    steps = contiguous(target)
+    steps = contiguous(target, _RECORD)
     ids = {a: "blockIdx" if extent == "1" else "threadIdx" for a, extent in zip(AXES, target.launch.block, strict=True)}
     along = {axis: steps.get(f"{ids[axis]}.{axis}", 0) for axis in AXES}
     first = max(names, key=lambda name: along[name])
