@@ -276,7 +276,9 @@ def thread_aware(source: str) -> frozenset[str]:
 
 
 ASM = frozenset(("asm", "__asm__", "__asm"))
-_REGISTERS = frozenset(("tid", "ntid", "ctaid", "nctaid", "warpid", "nwarpid", "smid"))  # special ones of PTX
+_REGISTERS = frozenset((  # special ones of PTX
+    "tid", "ntid", "ctaid", "nctaid", "warpid", "nwarpid", "smid", "clusterid", "cluster_ctaid", "cluster_ctarank",
+))  # fmt: skip
 
 
 def speaking(source: str, speaks: Callable[[frozenset[str]], bool]) -> frozenset[str]:
