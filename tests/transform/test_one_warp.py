@@ -11,7 +11,8 @@ from fsr.transform.launch.merge_blocks import MergeBlocks
 from fsr.transform.launch.merge_sharing import MergeSharingBlocks
 from fsr.transform.launch.one_warp import block_aware
 
-HEAD = """#include <cooperative_groups.h>
+HEAD = """#include <cstdint>
+#include <cooperative_groups.h>
 #include <cooperative_groups/reduce.h>
 namespace cg = cooperative_groups;
 #define FULL 0xffffffffu
@@ -79,7 +80,7 @@ STEPS = [
     " v += t.shfl_xor(v, 3) + all.thread_rank() * t.meta_group_size(); all.sync(); }",
     "{ auto eight = cg::tiled_partition<8>(cg::this_thread_block()); v += cg::reduce(eight, v, cg::greater<int>()); }",
     "if (v < 7) { cg::coalesced_group some = cg::coalesced_threads(); v += some.size(); }",
-    "v += lane_number();",
+    "v += lane_number() + int(int64_t(v) % 7);",
     "if (lane == 0) atomicAdd(count + row % 4, v);",
     "if (lane < w) y[(long long)row * w + lane] = v; __syncthreads(); if (lane < w) v += y[(long long)row * w + w - 1];"
     " __syncthreads();",
