@@ -24,6 +24,7 @@ from fsr.lifting.cases import narrow_cases, usual_cases
 from fsr.lifting.check import RUN_IN_PART_S, Checker
 from fsr.lifting.found import Lifting, data_chooses, explained, facing, require_short, scattered
 from fsr.lifting.generalise import Generaliser
+from fsr.lifting.generally import standing
 from fsr.lifting.graph import Graph
 from fsr.lifting.launches import Steps, by_launches
 from fsr.lifting.merging import as_summed, one_type
@@ -103,8 +104,7 @@ class Attempt:
             try:
                 self.runs = [[self._first_run(s, n, part=least is not None)] for n, s in enumerate(sizes)]
             except _Heavy:
-                todo[:0] = [self.smaller, sizes]
-                self.smaller = []
+                todo[:0], self.smaller = [self.smaller, sizes], []
                 continue
             except TooMuch:
                 if least is not None:
@@ -176,7 +176,7 @@ class Attempt:
                 continue
             self.carrying, self.apart, self.parted = carrying, apart, False
             try:
-                found = canonical(told_with(self._computation, graphs, algebra))
+                found = canonical(told := told_with(self._computation, graphs, algebra))
             except Hopeless:
                 raise
             except Refused as refused:
@@ -189,9 +189,9 @@ class Attempt:
                 if self.watcher.allowance.left_s <= 0:
                     break
                 continue
-            wrong = self.checker.refutation(found, cases)
-            if not wrong:
-                return found, ""
+            stood, wrong = standing(told, found, self.checker, cases, self._sized(self.contract.timed_sizes()[0]))
+            if stood is not None:
+                return stood, ""
             why = why or explained(self.runs, self.blind, f"what was found does not stand the check: {wrong}")
             refuted = True
             if self.parted and few_turns(self.runs):
