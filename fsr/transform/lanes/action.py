@@ -20,6 +20,7 @@ from fsr.source.walk import BUILTINS, fresh, kernel_names, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.lanes.forms import forms
 from fsr.transform.lanes.loops import Loops, Shared
+from fsr.transform.lanes.own_elements import OwnArray, dealt, own_arrays, packed
 from fsr.transform.lanes.promise import gain
 from fsr.transform.lanes.work import Work
 from fsr.transform.launch.cooperation import cooperates
@@ -40,12 +41,14 @@ _LEAST_GAIN = 1.02
 
 @dataclass(frozen=True)
 class _Way:
-    """A kernel, in the form in which some of its loops are shared, and those."""
+    """A kernel, in the form in which some of its loops are shared, and those. ``own``: arrays of which each lane keeps
+    the elements of its turns."""
 
     target: Target
     loops: Loops
     shared: tuple[Shared, ...]
     work: Work
+    own: tuple[OwnArray, ...]
 
 
 class ShareLoop:
@@ -127,11 +130,22 @@ def _ways(target: Target) -> dict[str, _Way]:
 def _way(target: Target, level: str) -> _Way | None:
     try:
         loops = Loops(target)
-        body = target.kernel.body
-        shared = tuple(loops.outermost(body) if level == "outer" else loops.innermost(body))
-        return _Way(target, loops, shared, Work(loops, shared)) if shared else None
+        shared, own = _choice(loops, level)
+        return _Way(target, loops, shared, Work(loops, shared), own) if shared else None
     except Unclear:
         return None
+
+
+def _choice(loops: Loops, level: str) -> tuple[tuple[Shared, ...], tuple[OwnArray, ...]]:
+    """The loops to share, and the arrays whose elements lanes keep then: none that another loop touches."""
+    body, loops.own = loops.kernel.body, own_arrays(loops.target)
+    while True:
+        shared = tuple(loops.outermost(body) if level == "outer" else loops.innermost(body))
+        rounds = [s.loop for s in shared if s.run is not None]
+        own, lost = dealt(loops.own.values(), (s.loop for s in shared), rounds)
+        if not lost:
+            return shared, tuple(own)
+        loops.own = {name: array for name, array in loops.own.items() if array not in lost}
 
 
 def _size(shared: tuple[Shared, ...]) -> tuple[int, int]:
@@ -163,7 +177,7 @@ def _kernel(way: _Way, lanes: int) -> tuple[KernelForm, frozenset[str]]:
         first = Binary("*", Binary("/", Binary("%", _X, number(_WARP)), number(lanes)), number(lanes))
         head.append(Declare("const unsigned int", mask.text, Binary("<<", Literal(f"{(1 << lanes) - 1:#x}u"), first)))
     told, ids = _ids(target, lanes, name)
-    body = with_ids(way.work.body(group, mask, taken), told)
+    body = with_ids(packed(way.work.body(group, mask, taken), way.own, group, name), told)
     return replace(target.kernel, body=(*head, *ids, *body)), way.work.helpers(group)
 
 

@@ -3,7 +3,7 @@ and write apart from one another."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -47,6 +47,7 @@ from fsr.transform.lanes.calls import Calls, calls_in
 from fsr.transform.lanes.compensated import Compensated
 from fsr.transform.lanes.folds import Folds, folds_of
 from fsr.transform.lanes.moderate import is_moderate
+from fsr.transform.lanes.own_elements import OwnArray
 from fsr.transform.lanes.running import Run, Told, run_of, starting
 from fsr.transform.lanes.stops import stopped, straight
 from fsr.transform.launch.spread_loop import nonzero
@@ -82,6 +83,7 @@ class Loops:
         self.pointers: Pointers = pointers(target.kernel, target.passed, target.contract.aliasing, self.functions)
         own_functions = calls_in(target.source, target.functions)
         self.told = Calls(own_functions, frozenset(self.pointers.roots)).told
+        self.own: Mapping[str, OwnArray] = {}  # arrays of which lanes may keep the elements of their turns
         self.touched(self.body)
 
     def touched(self, body: Iterable[Stmt]) -> tuple[Access, ...]:
@@ -287,6 +289,7 @@ class Loops:
     def _keeps_apart(self, loop: For, private: frozenset[str]) -> bool:
         """Whether no turn writes to an array of the thread's own that others see, or moves a pointer."""
         changed = names_changed(self.told(loop.body)) | names_assigned(loop.body)
+        private |= {name for name, array in self.own.items() if array.is_of(loop)}
         arrays = {s.name for s in walk_stmts(self.kernel.body) if isinstance(s, Declare) and s.dims}
         moved = {s.target.text for s in walk_stmts(loop.body) if isinstance(s, Assign) and isinstance(s.target, Name)}
         return not (changed & arrays - private or moved & self.pointers.roots.keys() - private)
