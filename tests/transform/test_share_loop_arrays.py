@@ -62,7 +62,7 @@ def _composed(chance: random.Random) -> str:
         f"{{ float most = -10.0f; {head} most = fmaxf(most, h[s] - g[s]); total += most; }}",
         f"{{ float best = 9.0f; int at = -1; {head} if (g[s] < best) {{ best = g[s]; at = (int)s; }}"
         " total += 0.01f * at; }",
-        f"if (total > 0.0f) {{ {head} g[s] = h[s] + 0.5f * total / (c + 1); }}",
+        f"if (ptr[i] % 2 == 0) {{ {head} g[s] = h[s] + 0.5f * total / (c + 1); }}",
     ]
     for _ in range(chance.randint(1, 2)):
         chosen = "\n        ".join(chance.sample(inner, chance.randint(1, 4)))

@@ -15,7 +15,7 @@ from functools import partial
 from fsr.analysis.effects import Unclear
 from fsr.analysis.functions import hiding_macros
 from fsr.records import Candidate, Launch
-from fsr.source.form import Binary, Comment, Declare, Expr, For, KernelForm, Literal, Member, Name, Stmt, number
+from fsr.source.form import Binary, Comment, Declare, Expr, For, KernelForm, Member, Name, Stmt, number
 from fsr.source.walk import BUILTINS, fresh, kernel_names, walk_stmts
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.lanes.forms import forms
@@ -174,8 +174,7 @@ def _kernel(way: _Way, lanes: int) -> tuple[KernelForm, frozenset[str]]:
     mask: Expr | None = None
     if lanes < _WARP and way.work.meets:
         mask = Name(name("group"))
-        first = Binary("*", Binary("/", Binary("%", _X, number(_WARP)), number(lanes)), number(lanes))
-        head.append(Declare("const unsigned int", mask.text, Binary("<<", Literal(f"{(1 << lanes) - 1:#x}u"), first)))
+        head.append(Declare("const unsigned int", mask.text, group.mask))
     told, ids = _ids(target, lanes, name)
     body = with_ids(packed(way.work.body(group, mask, taken), way.own, group, name), told)
     return replace(target.kernel, body=(*head, *ids, *body)), way.work.helpers(group)

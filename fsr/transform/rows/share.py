@@ -17,6 +17,7 @@ from fsr.source.form import (
     For,
     If,
     Literal,
+    Member,
     Name,
     Scope,
     Stmt,
@@ -47,6 +48,13 @@ class Group:
         if self.is_warp:
             return ExprStmt(Call(Name("__syncwarp"), ()))
         return BARRIER
+
+    @property
+    def mask(self) -> Expr:
+        """The lanes of the group in their warp, of fewer than it has, along x."""
+        x = Member(Name("threadIdx"), "x")
+        first = Binary("*", Binary("/", Binary("%", x, number(32)), number(self.size)), number(self.size))
+        return Binary("<<", Literal(f"{(1 << self.size) - 1:#x}u"), first)
 
     def helper(self, operator: str) -> str:
         """The device function that folds one value a thread."""

@@ -21,6 +21,7 @@ from fsr.source.narrowing import narrowed
 from fsr.source.walk import BARRIER, Block, kernel_names
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
+from fsr.transform.sections.alone import section_of
 from fsr.transform.sections.lists import Lists
 from fsr.transform.sections.opened import opened
 from fsr.transform.sections.pieces import Shared, shared
@@ -89,7 +90,7 @@ def _sections(target: Target) -> _Found:
     kernel, none = target.kernel, _Found(target, (), frozenset(taken), lists)
     if target.threads == 1 or kernel_names(kernel) & hiding_macros(target.source):
         return none
-    places = list(sections(target))
+    places = list(sections(target, section_of))
     together = Together(target, kernel) if places else None
     found = list[Shared]()
     for section in places:

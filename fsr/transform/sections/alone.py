@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsr.analysis.conditions import MIRRORED
 from fsr.analysis.polynomial import Poly, symbol
 from fsr.analysis.threads import AXES
-from fsr.source.form import Binary, Expr, If, Literal, Unary, conjuncts
+from fsr.source.form import Binary, Expr, For, If, Literal, Member, Name, Stmt, Unary, conjuncts
 from fsr.source.walk import Block, integer, without_comments
 from fsr.transform.target import Target
 
@@ -56,8 +56,10 @@ def only(target: Target, test: Expr) -> Alone | None:
     return Alone(ids, tuple(rest))
 
 
-def section_of(target: Target, s: If) -> tuple[Alone, Block] | None:
+def section_of(target: Target, s: Stmt) -> tuple[Alone, Block] | None:
     """The thread that does what stands under a condition, or under several in one another, and what that is."""
+    if not isinstance(s, If):
+        return None
     tests, then = s.test, without_comments(s.then)
     while not s.orelse and not s.constexpr:
         found = only(target, tests)
@@ -70,9 +72,12 @@ def section_of(target: Target, s: If) -> tuple[Alone, Block] | None:
     return None
 
 
-def few_of(target: Target, s: If) -> tuple[Alone, Block] | None:
-    """The first threads of a block in one dimension that do what stands under a condition (``threadIdx.x < k``), and
-    what that is."""
+def few_of(target: Target, s: Stmt) -> tuple[Alone, Block] | None:
+    """The thread, or the first threads of a block in one dimension, that do what stands under a condition
+    (``threadIdx.x < k``), and what that is."""
+    found = section_of(target, s)
+    if found is not None or not isinstance(s, If):
+        return found
     if s.orelse or s.constexpr or target.launch.block[1:] != ("1", "1"):
         return None
     parts = conjuncts(s.test)
@@ -82,6 +87,17 @@ def few_of(target: Target, s: If) -> tuple[Alone, Block] | None:
             ids = {"threadIdx.y": 0, "threadIdx.z": 0}
             return Alone(ids, (*parts[:at], *parts[at + 1 :]), count), s.then
     return None
+
+
+def strided_of(target: Target, s: Stmt) -> tuple[Alone, Block] | None:
+    """The threads of a block in one dimension, each with every so many turns of a loop, and that."""
+    if not isinstance(s, For) or s.type is None or target.launch.block[1:] != ("1", "1"):
+        return None
+    numbers, extent = extents(target), Member(Name("blockDim"), "x")
+    start, step, count = (target.known.poly(e, numbers) for e in (s.start, s.step, extent))
+    if step != count or "threadIdx.x" in (start - symbol("threadIdx.x")).names():
+        return None
+    return Alone({"threadIdx.y": 0, "threadIdx.z": 0}, (), extent), (s,)
 
 
 def _first_ones(target: Target, part: Expr) -> Expr | None:

@@ -55,7 +55,7 @@ def opened(
     if any(isinstance(s, Declare) and set(s.qualifiers) - {"constexpr"} for s in walk_stmts(body)):
         return None
     counts = Counter((*variables(target.kernel.body), *(p.name for p in target.kernel.params)))
-    body = _distinct(body, {}, frozenset(n for n, count in counts.items() if count > 1), taken)
+    body = distinct(body, {}, frozenset(n for n, count in counts.items() if count > 1), taken)
     inside = frozenset(variables(body))
     needed = (names_mentioned(body) | frozenset[str]().union(*map(names_in, rest))) - inside
     ids: dict[str, Expr] = {axis: Literal(f"{value}u") for axis, value in section.alone.ids.items()}
@@ -122,7 +122,7 @@ class _One:
         return self._known[name]
 
 
-def _distinct(block: Block, names: Mapping[str, Expr], again: frozenset[str], taken: set[str]) -> Block:
+def distinct(block: Block, names: Mapping[str, Expr], again: frozenset[str], taken: set[str]) -> Block:
     """The statements with another name for each variable that has one of ``again``."""
     found, now = list[Stmt](), dict(names)
 
@@ -151,7 +151,7 @@ def _distinct(block: Block, names: Mapping[str, Expr], again: frozenset[str], ta
                 s = with_exprs(s, partial(_substituted, here))
                 if isinstance(s, For) and isinstance(new := here.get(s.var), Name):
                     s = replace(s, var=new.text)
-        found.append(with_blocks(s, partial(_distinct, names=inner, again=again, taken=taken)))
+        found.append(with_blocks(s, partial(distinct, names=inner, again=again, taken=taken)))
     return tuple(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from fsr.analysis.calls import is_load
@@ -25,7 +25,7 @@ from fsr.source.form import (
 )
 from fsr.source.mapping import map_stmts
 from fsr.source.walk import BARRIER, Block, blocks_of, exprs_of, walk_expr, walk_stmts
-from fsr.transform.sections.alone import Alone, few_of, section_of
+from fsr.transform.sections.alone import Alone
 from fsr.transform.target import Target
 
 
@@ -39,9 +39,10 @@ class Around:
 
 @dataclass(frozen=True)
 class Section:
-    """``stmt``: what lets one thread in; ``alone``: which; ``body``: what it does."""
+    """``stmt``: what lets one thread in, or the loop that all go through in strides; ``alone``: which they are;
+    ``body``: what each does."""
 
-    stmt: If
+    stmt: If | For
     alone: Alone
     body: Block
     before: tuple[Around, ...]
@@ -92,12 +93,15 @@ def _without_shared(s: Stmt) -> Stmt | Block:
     return () if _is_shared(s) else s
 
 
-def sections(target: Target, *, few: bool = False) -> Iterator[Section]:
-    """What single threads do where all threads of the block come by; with ``few``, also what each of the first few
-    does."""
+Told = Callable[[Target, Stmt], tuple[Alone, Block] | None]
+"""Which threads do a statement, each by itself, and what that is; None where it is no section."""
+
+
+def sections(target: Target, told: Told) -> Iterator[Section]:
+    """What single threads do where all threads of the block come by."""
     if any(isinstance(s, OpaqueStmt) for s in walk_stmts(target.kernel.body)):
         return  # they may jump
-    yield from _Found(target, Together(target, target.kernel), few).inside(target.kernel.body, ((), ()))
+    yield from _Found(target, Together(target, target.kernel), told).inside(target.kernel.body, ((), ()))
 
 
 Sides = tuple[tuple[Around, ...], tuple[Around, ...]]
@@ -107,7 +111,7 @@ Sides = tuple[tuple[Around, ...], tuple[Around, ...]]
 class _Found:
     target: Target
     together: Together
-    few: bool
+    told: Told
 
     def inside(self, block: Block, sides: Sides) -> Iterator[Section]:
         """Those of a block's statements, with what stands around these."""
@@ -118,8 +122,8 @@ class _Found:
             before, met = _nearest(block[:at][::-1])
             after, meet = _nearest(block[at + 1 :])
             around = (Around(before[::-1]), *(() if met else sides[0])), (Around(after), *(() if meet else sides[1]))
-            found = self._section(s) if isinstance(s, If) else None
-            if isinstance(s, If) and found is not None:
+            found = self.told(self.target, s)
+            if isinstance(s, If | For) and found is not None:
                 yield Section(s, *found, *around)
             elif isinstance(s, For | While) and all(map(together, exprs_of(s))) and not together.part(s.body):
                 first, last = _nearest(s.body)[0], _nearest(s.body[::-1])[0][::-1]
@@ -128,10 +132,6 @@ class _Found:
             elif isinstance(s, Scope) or (isinstance(s, If) and together(s.test)):
                 for inner in blocks_of(s):
                     yield from self.inside(inner, around)
-
-    def _section(self, s: If) -> tuple[Alone, Block] | None:
-        found = section_of(self.target, s)
-        return few_of(self.target, s) if found is None and self.few else found
 
 
 def _nearest(stmts: Block) -> tuple[Block, bool]:

@@ -3,7 +3,8 @@ stores by one lane (:mod:`fsr.transform.lanes.work`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.effects import Unclear
@@ -45,7 +46,7 @@ from fsr.transform.launch.told_ids import with_ids
 from fsr.transform.plan import with_launch
 from fsr.transform.rows.share import Group
 from fsr.transform.sections.memory import meeting
-from fsr.transform.sections.opened import Opened, opened
+from fsr.transform.sections.opened import Opened, distinct, opened
 from fsr.transform.sections.pieces import around
 from fsr.transform.sections.places import Section, Together
 from fsr.transform.sizes import always
@@ -72,9 +73,9 @@ class ForWarp:
     first: bool
     last: bool
 
-    def text(self, group: Group, taken: set[str]) -> Block:
+    def text(self, group: Group, mask: Expr | None, taken: set[str]) -> Block:
         """All statements in the section's place."""
-        body = _with_single_back(self.work.body(group, None, taken), self.single)
+        body = with_single_back(self.work.body(group, mask, taken), self.single)
         inner: Block = (*self.lead, *body)
         words = "a warp does what one thread did"
         place: Stmt = If(_in_first_warp(self.opened), inner)
@@ -86,6 +87,8 @@ class ForWarp:
 
 def for_warp(target: Target, together: Together, section: Section, taken: set[str]) -> ForWarp | None:
     """The section for a warp; None where that cannot be shown to be the same, or nothing of it can be dealt out."""
+    if isinstance(section.stmt, For):
+        return None
     turn = _turn(target, section, taken)
     if section.alone.count is not None and turn is None:
         return None
@@ -96,45 +99,49 @@ def for_warp(target: Target, together: Together, section: Section, taken: set[st
         return None
     if one.test is not None:
         one = replace(one, body=(If(one.test, one.body),), test=None)
-    loose = _loose(one, together)
+    loose = loose_in(one, together)
     after = _looked_at_after(target.kernel.body, section.stmt) or frozenset()
     outer = names_assigned(one.body) - set(variables(one.body)) - one.memory.shared - one.memory.arrays
     if loose is None or outer & after or (loose and turn is not None):
         return None
-    told = {name: Name(_taking(f"{name}_one", taken)) for name in sorted(loose)}
+    told = {name: Name(taking(f"{name}_one", taken)) for name in sorted(loose)}
     sent = [Declare(t, told[n].text, Call(Name("__shfl_sync"), (_ALL, Name(n), number(0)))) for n, t in loose.items()]
     one = replace(one, body=substitute(one.body, told))
     sides = _sides(one)
     if sides is None:
         return None
+    single = one.memory.shared - one.memory.arrays
+    lead: Block = (*one.lead, *sent)
+    found = list[ForWarp]()
     try:
-        return _dealt(target, one, turn, (*one.lead, *sent), sides)
+        for loops in forms(target, one, turn, lead):
+            shared = tuple(loops.outermost(loops.body))
+            turns = tuple(turns_of(loops, s.loop) for s in shared)
+            if max(turns, default=0) >= LEAST_TURNS:
+                work = Work(loops, shared, repeated=True)
+                found.append(ForWarp(one, turn, lead, work, turns, single, *sides))
     except Unclear:
         return None
-
-
-def _dealt(target: Target, one: Opened, turn: For | None, lead: Block, sides: tuple[bool, bool]) -> ForWarp | None:
-    single = one.memory.shared - one.memory.arrays
-
-    def passed(body: Block) -> Target:
-        inner: Block = (*lead, *_with_single_back(body, single))
-        place = Scope(inner) if turn is None else replace(turn, body=inner)
-        whole = replace_stmt(target.kernel.body, one.section.stmt, (place,))
-        return _with_shared_passed(target, whole, single)
-
-    written, found = _with_single_told(one.body, single), list[ForWarp]()
-    kept = Kept(passed(written)).block(written)  # what turns add to in memory, in variables
-    for body in dict.fromkeys((written, kept)):
-        loops = Loops(passed(body), body)
-        shared = tuple(loops.outermost(body))
-        turns = tuple(_turns(loops, s.loop) for s in shared)
-        if max(turns, default=0) >= LEAST_TURNS:
-            work = Work(loops, shared, repeated=True)
-            found.append(ForWarp(one, turn, lead, work, turns, single, *sides))
     return max(found, key=lambda way: sum(way.turns), default=None)
 
 
-def _turns(loops: Loops, loop: For) -> int:
+def forms(target: Target, one: Opened, turn: For | None, lead: Block) -> Iterator[Loops]:
+    """The section's loops, in forms in which they may be shared. Raises Unclear."""
+    single = one.memory.shared - one.memory.arrays
+
+    def passed(body: Block) -> Target:
+        inner: Block = (*lead, *with_single_back(body, single))
+        place = Scope(inner) if turn is None else replace(turn, body=inner)
+        whole = _with_pointers_apart(replace_stmt(target.kernel.body, one.section.stmt, (place,)), target)
+        return _with_shared_passed(target, whole, single)
+
+    written = _with_single_told(one.body, single)
+    kept = Kept(passed(written)).block(written)  # what turns add to in memory, in variables
+    for body in dict.fromkeys((written, kept)):
+        yield Loops(passed(body), body)
+
+
+def turns_of(loops: Loops, loop: For) -> int:
     """How many a loop has, at the sizes that are timed; as many as a warp has lanes where data tells."""
     extents = {("blockDim", axis): number(n) for axis, n in zip("xyz", loops.target.block or (), strict=False)}
     (told,) = with_ids((loop,), extents)
@@ -155,7 +162,7 @@ def _turn(target: Target, section: Section, taken: set[str]) -> For | None:
     if size is None or not always(target.contract, f"({size}) <= {threads // 4}"):
         return None  # they are many, or more than there are
     first = Binary("/", _X, number(WARP))
-    return For("int", _taking("which", taken), first, "<", count, number(threads // WARP), ())
+    return For("int", taking("which", taken), first, "<", count, number(threads // WARP), ())
 
 
 def _in_first_warp(one: Opened) -> Expr:
@@ -166,7 +173,7 @@ def _in_first_warp(one: Opened) -> Expr:
     return test
 
 
-def _taking(wanted: str, taken: set[str]) -> str:
+def taking(wanted: str, taken: set[str]) -> str:
     name = fresh(wanted, taken)
     taken.add(name)
     return name
@@ -175,7 +182,7 @@ def _taking(wanted: str, taken: set[str]) -> str:
 # ---------------------------------------------------------------- what it reads
 
 
-def _loose(one: Opened, together: Together) -> Mapping[str, str] | None:
+def loose_in(one: Opened, together: Together) -> Mapping[str, str] | None:
     """The variables of before that only the one thread has as it needs them, by type; None where one of them cannot be
     told to others."""
     memory = one.memory
@@ -240,6 +247,13 @@ def _with_shared_passed(target: Target, body: Block, single: frozenset[str]) -> 
     return replace(target, kernel=kernel, candidate=candidate)
 
 
+def _with_pointers_apart(body: Block, target: Target) -> Block:
+    """Statements with a name for each local pointer, as each of several blocks may have its own of one name."""
+    counts = Counter(s.name for s in walk_stmts(body) if isinstance(s, Declare) and "*" in s.type)
+    again = frozenset(name for name, count in counts.items() if count > 1)
+    return distinct(body, {}, again, {*target.names, *names_mentioned(body)}) if again else body
+
+
 def _with_single_told(body: Block, single: frozenset[str]) -> Block:
     """Statements with shared variables as arrays of one element."""
 
@@ -249,7 +263,7 @@ def _with_single_told(body: Block, single: frozenset[str]) -> Block:
     return map_exprs(body, change)
 
 
-def _with_single_back(body: Block, single: frozenset[str]) -> Block:
+def with_single_back(body: Block, single: frozenset[str]) -> Block:
     def change(e: Expr) -> Expr:
         match e:
             case Index(Name(text) as name, Literal("0")) if text in single:
