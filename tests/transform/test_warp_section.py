@@ -276,8 +276,6 @@ LOOP = "for (int i = 0; i < blockDim.x; i++) sum += s[i];"
     [
         ("int tid = threadIdx.x;", "int tid = threadIdx.x; if (in[tid] > 1.0f) return;"),
         ("tid == 0", "tid == 5 || tid == 0"),
-        ("tid == 0", "tid < 100"),  # so many threads are no few
-        ("tid == 0", "tid < w"),  # nor are these
         ("tid == 0", "tid == 40"),  # of another warp
         ("__syncthreads();", ""),
         ("__syncthreads();", "__syncwarp();"),
@@ -299,6 +297,12 @@ LOOP = "for (int i = 0; i < blockDim.x; i++) sum += s[i];"
 def test_no_move_where_order_or_threads_would_tell(old: str, new: str, subject_from) -> None:
     assert old in SUM
     assert list(WarpSection().moves(subject_from(kernel(SUM.replace(old, new))))) == []
+
+
+@pytest.mark.parametrize("threads", ["tid < 100", "tid < w"])
+def test_no_warp_is_one_of_many_threads(threads: str, subject_from) -> None:
+    moves = list(WarpSection().moves(subject_from(kernel(SUM.replace("tid == 0", threads)))))
+    assert {m.param("strides") for m in moves} == {"all"}
 
 
 def test_no_move_where_a_variable_of_the_thread_lives_on(subject_from) -> None:

@@ -119,6 +119,39 @@ BETWEEN = ("", "__syncthreads();", "for (int j = START; j < rows; j += nt) f[j] 
            "__syncthreads();\n    if (tid == 0) s[0] = 0.25f;\n    __syncthreads();")  # fmt: skip
 
 
+ONCE = """
+    __shared__ float h[128];
+    if (tid < rows && tid < 100) {
+        float a = 0.25f;
+        for (int i = 0; i < n; i++) a += w[tid * n + i] * s[i];
+        h[tid] = tanhf(a);
+        if (tid == 3) h[127] = a;
+    }
+    __syncthreads();
+    const int j = threadIdx.x;
+    if (j < 60 && rows > 9) {
+        float a = 0.5f;
+        const float *own = w + (j % rows) * n;
+        for (int i = 0; i < n; i++) a = fmaxf(a, own[i] * h[min(i, rows - 1) % 100]);
+        f[j % rows] = rows > 60 ? a : 0.0f;
+    }
+"""
+
+
+SOME = ROWS.replace("for (int j", "if (tid < 70 && n > 8) for (int j")
+
+
+@pytest.mark.parametrize("block", BLOCKS[:2])
+def test_lanes_do_what_each_of_many_threads_does(block: str, subject_from, close_outputs, runner) -> None:
+    subject = subject_from(kernel(SOME, block=block))
+    _agrees(subject, list(WarpSection().moves(subject))[:2], close_outputs, runner)
+    subject = subject_from(kernel(ONCE, block=block))
+    moves = [m for m in WarpSection().moves(subject) if m.param("strides") == "rows"]
+    assert {m.param("lanes") for m in moves} == set(LANES)
+    assert "which" in WarpSection().apply(subject, moves[0]).source
+    _agrees(subject, moves, close_outputs, runner)
+
+
 def _composed(chance: random.Random) -> str:
     parts = []
     start = chance.choice(["tid", "tid", "threadIdx.x", "1 + tid"])  # one, as others would race
@@ -146,7 +179,7 @@ def test_composed_strides(seed: int, subject_from, close_outputs, runner) -> Non
     ("old", "new"),
     [
         ("    for (int j = tid", "    if (s[tid % n] > 3.0f) return;\n    for (int j = tid"),
-        ("    for (int j = tid", "    if (tid < 70)\n    for (int j = tid"),
+        ("    for (int j = tid", "    if (s[tid % n] > 0.5f)\n    for (int j = tid"),
         ("j += nt", "j += nt / 2"),
         ("int j = tid", "int j = 2 * tid"),
         ("e[j] = e[j] - a;", "e[j] = a; if (a > 90.0f) return;"),

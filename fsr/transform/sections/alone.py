@@ -12,6 +12,7 @@ from fsr.source.form import Binary, Expr, For, If, Literal, Member, Name, Stmt, 
 from fsr.source.walk import Block, integer, without_comments
 from fsr.transform.target import Target
 
+EXTENT = Member(Name("blockDim"), "x")
 _ZERO = Literal("0")
 _THREAD = frozenset(f"threadIdx.{axis}" for axis in AXES)
 # None of them is ever negative, so that a sum of them is zero where each is.
@@ -89,15 +90,22 @@ def few_of(target: Target, s: Stmt) -> tuple[Alone, Block] | None:
     return None
 
 
-def strided_of(target: Target, s: Stmt) -> tuple[Alone, Block] | None:
-    """The threads of a block in one dimension, each with every so many turns of a loop, and that."""
+def each_of(target: Target, s: Stmt) -> tuple[Alone, Block] | None:
+    """All threads of a block in one dimension, where each has every so many turns of a loop, or does by itself what
+    stands under a condition (``if (threadIdx.x < n)``), and that statement."""
+    if not _is_strided(target, s):
+        found = few_of(target, s)
+        if found is None or found[0].count is None:
+            return None
+    return Alone({"threadIdx.y": 0, "threadIdx.z": 0}, (), EXTENT), (s,)
+
+
+def _is_strided(target: Target, s: Stmt) -> bool:
     if not isinstance(s, For) or s.type is None or target.launch.block[1:] != ("1", "1"):
-        return None
-    numbers, extent = extents(target), Member(Name("blockDim"), "x")
-    start, step, count = (target.known.poly(e, numbers) for e in (s.start, s.step, extent))
-    if step != count or "threadIdx.x" in (start - symbol("threadIdx.x")).names():
-        return None
-    return Alone({"threadIdx.y": 0, "threadIdx.z": 0}, (), extent), (s,)
+        return False
+    numbers = extents(target)
+    start, step, count = (target.known.poly(e, numbers) for e in (s.start, s.step, EXTENT))
+    return step == count and "threadIdx.x" not in (start - symbol("threadIdx.x")).names()
 
 
 def _first_ones(target: Target, part: Expr) -> Expr | None:

@@ -1,4 +1,4 @@
-"""Loops that a block's threads go through in strides, each turn done by a group of lanes in a thread's place.
+"""Loops that a block's threads go through in strides, or what many of them do once, by groups of lanes in their place.
 
 A group does all that some threads did, one after the other: as many groups as there are take all of them. Threads of
 before that touch the same did so in no order, so that they may be of different groups; a thread's own turns are one
@@ -17,6 +17,7 @@ from fsr.source.walk import BARRIER, Block, breaks, names_assigned, names_in, na
 from fsr.transform.lanes.loops import Loops, Shared
 from fsr.transform.lanes.work import Work
 from fsr.transform.rows.share import Group
+from fsr.transform.sections.alone import EXTENT, few_of
 from fsr.transform.sections.memory import meeting
 from fsr.transform.sections.opened import Opened, opened
 from fsr.transform.sections.pieces import around
@@ -33,7 +34,7 @@ from fsr.transform.sections.warp import (
 from fsr.transform.sizes import always, largest_timed
 from fsr.transform.target import Target
 
-_X, _EXTENT = Member(Name("threadIdx"), "x"), Member(Name("blockDim"), "x")
+_X = Member(Name("threadIdx"), "x")
 _NEAR = 2.0  # the gain of neighbours read, in place of elements far apart
 _FAR = 0.5
 _FOLD = 8.0  # a fold of a group's values, in turns
@@ -59,7 +60,7 @@ class ByGroups:
         """All statements in the section's place."""
         target, single = self.opened.memory.target, self.opened.memory.shared - self.opened.memory.arrays
         body = with_single_back(self.work.body(group, mask, taken), single)
-        groups: Expr = Binary("/", _EXTENT, number(group.size))
+        groups: Expr = Binary("/", EXTENT, number(group.size))
         if target.threads is not None:
             groups = number(target.threads // group.size)
         own, whole = Binary("/", _X, number(group.size)), is_whole(target, group.size)
@@ -99,7 +100,7 @@ def is_whole(target: Target, lanes: int) -> bool:
 
 def by_groups(target: Target, together: Together, section: Section, taken: set[str]) -> ByGroups | None:
     """The loop for groups; None where that cannot be shown to be the same, or nothing in it can be dealt out."""
-    turn = For("int", taking("which", taken), Binary("/", _X, number(WARP)), "<", _EXTENT, number(1), ())
+    turn = For("int", taking("which", taken), Binary("/", _X, number(WARP)), "<", EXTENT, number(1), ())
     one = opened(target, together, section, taken, turn)
     if one is None or one.memory.volatile or any(isinstance(s, Declare) and s.dims for s in walk_stmts(one.body)):
         return None
@@ -117,16 +118,18 @@ def by_groups(target: Target, together: Together, section: Section, taken: set[s
 
 def _dealt(one: Opened, turn: For, loops: Loops) -> ByGroups | None:
     match loops.body:
-        case (For() as strides,):
-            shared = tuple(loops.outermost(strides.body, frozenset([strides.var])))
+        case (For(var=var, body=inner),):
+            shared = tuple(loops.outermost(inner, frozenset([var])))
+        case (If(then=inner),):
+            var, shared = turn.var, tuple(loops.outermost(inner, frozenset([turn.var])))
         case _:
             return None
     turns = tuple(turns_of(loops, s.loop) for s in shared)
     if max(turns, default=0) < LEAST_TURNS:
         return None
-    rows, columns = _walks(loops, shared, strides.var)
+    rows, columns = _walks(loops, shared, var)
     work = Work(loops, shared, repeated=True)
-    return ByGroups(one, turn, work, turns, _count(one.memory.target, strides), rows, columns, *_sides(one))
+    return ByGroups(one, turn, work, turns, _count(one), rows, columns, *_sides(one))
 
 
 def _sides(one: Opened) -> tuple[bool, bool]:
@@ -137,11 +140,14 @@ def _sides(one: Opened) -> tuple[bool, bool]:
     return bool(meeting(memory, before, inside)), bool(meeting(memory, inside, after))
 
 
-def _count(target: Target, strides: For) -> int:
+def _count(one: Opened) -> int:
     """How many turns all threads have, at the timed sizes; as many as there are threads where data tells."""
-    text = target.size_text(strides.bound)
-    found = None if text is None else largest_timed(target.contract, text)
-    return threads_of(target) if found is None else found
+    target, stmt = one.memory.target, one.section.stmt
+    found = few_of(target, stmt)
+    end = stmt.bound if isinstance(stmt, For) else found[0].count if found is not None else None
+    text = None if end is None else target.size_text(end)
+    count = None if text is None else largest_timed(target.contract, text)
+    return threads_of(target) if count is None else count
 
 
 def threads_of(target: Target) -> int:
@@ -161,7 +167,7 @@ def _walks(loops: Loops, shared: tuple[Shared, ...], outer: str) -> tuple[bool, 
                 continue
             neighbours = place.coefficient(outer)
             begins = (s.init for s in walk_stmts(loops.body) if isinstance(s, Declare) and s.name == access.pointer)
-            named = place.names().union(*(names_in(e) for e in begins if e is not None))
+            named = place.names().union(*(names_in(target.known.expand(e)) for e in begins if e is not None))
             columns |= neighbours is not None and neighbours.value == 1
             rows |= inner.value == 1 and outer in named and not (neighbours is not None and neighbours.value == 1)
     return rows, columns and not rows

@@ -87,8 +87,6 @@ class ForWarp:
 
 def for_warp(target: Target, together: Together, section: Section, taken: set[str]) -> ForWarp | None:
     """The section for a warp; None where that cannot be shown to be the same, or nothing of it can be dealt out."""
-    if isinstance(section.stmt, For):
-        return None
     turn = _turn(target, section, taken)
     if section.alone.count is not None and turn is None:
         return None

@@ -1,11 +1,12 @@
 """warp-section: what one thread of a block, or each of its first few, does alone is done by a warp; and what each does
-in its turns of a loop in strides, by a few lanes.
+of many, by a few lanes.
 
 ``if (threadIdx.x == 0) { float sum = 0; for (i < blockDim.x) sum += part[i]; ... }`` takes as long as its turns, one
 after the other, while the block waits. A warp does as many turns at once as it has lanes, and folds what they have by
 shuffles; where each of the first few threads does so (``if (threadIdx.x < k)``), each has a warp. Where all threads go
-through rows in strides (``for (j = threadIdx.x; j < n; j += blockDim.x) for (i < m) a += w[j * m + i] * p[i]``), they
-read rows apart, and are idle where rows are few: 4 to 32 lanes do a turn together and read a row as neighbours.
+through rows in strides (``for (j = threadIdx.x; j < n; j += blockDim.x) for (i < m) a += w[j * m + i] * p[i]``), or
+have a row each (``if (threadIdx.x < n)``), they read rows apart, and are idle where rows are few: 4 to 32 lanes do a
+turn together and read a row as neighbours.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from functools import partial
 
 from fsr.analysis.functions import hiding_macros
 from fsr.records import Candidate
-from fsr.source.form import Binary, Declare, Expr, For, Member, Name, Stmt, number
+from fsr.source.form import Binary, Declare, Expr, Member, Name, Stmt, number
 from fsr.source.walk import BUILTINS, kernel_names
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.launch.cooperation import cooperates
@@ -24,7 +25,7 @@ from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.rows.share import Group
 from fsr.transform.sections.action import in_place, readable
-from fsr.transform.sections.alone import few_of, strided_of
+from fsr.transform.sections.alone import each_of, few_of
 from fsr.transform.sections.lists import Lists
 from fsr.transform.sections.places import Together, sections
 from fsr.transform.sections.strides import ByGroups, by_groups, threads_of
@@ -105,15 +106,17 @@ def _sections(target: Target) -> _Found:
     if kernel_names(target.kernel) & hiding_macros(target.source):
         return none
     alone = list(sections(target, few_of)) if target.block is not None and target.block[0] % WARP == 0 else []
-    strided = list(sections(target, strided_of)) if cooperates(target) and _has_groups(target, min(LANES)) else []
+    strided = list(sections(target, each_of)) if cooperates(target) and _has_groups(target, min(LANES)) else []
     together = Together(target, target.kernel) if alone or strided else None
     found, strides = list[ForWarp](), list[ByGroups]()
-    for section in (*alone, *strided):
+    for section in alone:
         assert together is not None
-        if isinstance(section.stmt, For):
-            strides += [loop] if (loop := by_groups(target, together, section, taken)) is not None else []
-        else:
-            found += [one] if (one := for_warp(target, together, section, taken)) is not None else []
+        found += [one] if (one := for_warp(target, together, section, taken)) is not None else []
+    done = [one.opened.section.stmt for one in found]
+    for section in strided:
+        assert together is not None
+        new = None if any(section.stmt is s for s in done) else by_groups(target, together, section, taken)
+        strides += [] if new is None else [new]
     return replace(none, sections=tuple(found), strides=tuple(strides), taken=frozenset(taken))
 
 
