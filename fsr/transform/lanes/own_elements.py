@@ -182,7 +182,8 @@ def _has(listed: Iterable[For], loop: For) -> bool:
 def packed(body: Block, arrays: Iterable[OwnArray], group: Group, turn: Callable[[str], str]) -> Block:
     """Statements with arrays of as many elements as a lane has turns, numbered by these. ``turn``: gives a name for the
     turns' counter."""
-    sizes = {a.name: -(-a.size // group.size) for a in arrays if a.size is not None and a.packs}
+    whole = {a.name: a for a in arrays if a.packs}
+    sizes = {name: -(-(a.size or 0) // group.size) for name, a in whole.items()}
     if not sizes:
         return body
 
@@ -191,15 +192,23 @@ def packed(body: Block, arrays: Iterable[OwnArray], group: Group, turn: Callable
             case Declare(name=name) if name in sizes:
                 return replace(s, dims=(number(sizes[name]),))
             case For(start=Name(lane)) if lane == group.lane and (names := names_mentioned(s.body) & sizes.keys()):
-                return _by_turn(s, {n: sizes[n] for n in sorted(names)}, group, turn)
+                even = all(_is_whole(s, whole[n], group) for n in names)
+                return _by_turn(s, {n: sizes[n] for n in sorted(names)}, group, turn, even=even)
         return s
 
     return map_stmts(body, change)
 
 
-def _by_turn(loop: For, sizes: Mapping[str, int], group: Group, turn: Callable[[str], str]) -> For:
+def _is_whole(loop: For, array: OwnArray, group: Group) -> bool:
+    """Whether a loop goes through all of an array, and lanes have as many of its turns each."""
+    size = array.size or 0
+    whole = loop.bound == array.declared.dims[0] or integer(loop.bound) == size
+    return whole and loop.relation == "<" and size % group.size == 0
+
+
+def _by_turn(loop: For, sizes: Mapping[str, int], group: Group, turn: Callable[[str], str], *, even: bool) -> For:
     """A lane's loop with its elements numbered by its turns: written out where these are few, so that they are where
-    the compiler may keep them in registers."""
+    the compiler may keep them in registers. ``even``: all lanes have all of them."""
     most = min(sizes.values())
     counter = Name(turn(f"{loop.var}_turn")) if most <= _MOST_UNROLLED else None
 
@@ -214,4 +223,5 @@ def _by_turn(loop: For, sizes: Mapping[str, int], group: Group, turn: Callable[[
         return replace(loop, body=body)
     own = Declare(f"const {loop.type}", loop.var, plus(loop.start, times(counter, number(group.size))))
     over = If(Unary("!", Binary(loop.relation, Name(loop.var), loop.bound)), (Jump("break"),))
-    return For("int", counter.text, number(0), "<", number(most), number(1), (own, over, *body), ("#pragma unroll",))
+    turns = (own, *(() if even else (over,)), *body)
+    return For("int", counter.text, number(0), "<", number(most), number(1), turns, ("#pragma unroll",))
