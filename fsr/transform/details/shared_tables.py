@@ -19,6 +19,7 @@ from fsr.source.names import words
 from fsr.source.token import Token
 from fsr.source.tokens import close_of, spelt, split_commas, tokenize
 from fsr.source.walk import fresh
+from fsr.transform.details.argument_tables import argument_tables, with_copy
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
 
@@ -71,20 +72,27 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class SharedTables:
-    """All tables of a kernel at once."""
+    """All tables of the file at once, and small buffers one at a time."""
 
     name: str = "shared-tables"
     aims_at: frozenset[str] = frozenset(["latency", "instructions", "bandwidth", "compute"])
 
     def moves(self, subject: Subject) -> Iterator[Move]:
-        """Kernels that look up small arrays of the file, at places that no literal gives, and write to none."""
+        """Kernels that look up small arrays of the file, at places that no literal gives, and write to none; and
+        those that look up small buffers, at places that data decides."""
         for target in targets(subject):
             if _tables(target.source, target.kernel.name):
                 yield Move(self.name, target.region, (), _GAIN)
+            for table in argument_tables(target, keep_launch=subject.keep_launch):
+                yield Move(self.name, target.region, (("of", table.param.name),), _GAIN)
 
     def apply(self, subject: Subject, move: Move) -> Candidate:
         """The candidate whose blocks keep the tables."""
         target, old = target_of(subject, move), subject.candidate
+        of = dict(move.params).get("of")
+        if of is not None:
+            found = argument_tables(target, keep_launch=subject.keep_launch)
+            return with_copy(target, move, next(t for t in found if t.param.name == of))
         return replace(old, source=_with_copies(target), actions=(*old.actions, move.name))
 
 

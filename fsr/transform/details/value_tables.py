@@ -26,7 +26,6 @@ from fsr.source.form import (
     For,
     Index,
     Literal,
-    Member,
     Name,
     Stmt,
     Unary,
@@ -53,6 +52,7 @@ from fsr.transform.details.shared_tables import MOST_BYTES
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.target import Target, target_of, targets
+from fsr.transform.thread_number import THREAD, THREADS
 
 MOST_TABLES = 4
 _GAIN = 2.5
@@ -105,28 +105,13 @@ class ValueTables:
             own = Binary("-", Name(at), number(-least)) if least else Name(at)
             value = rewrite(found.value, lambda e, found=found, own=own: own if e == found.index else None)
             filled.append(Declare(found.type, table, None, (number(found.count),), ("__shared__",)))
-            filled.append(For("int", at, _THREAD, "<", number(found.count), _THREADS, (
+            filled.append(For("int", at, THREAD, "<", number(found.count), THREADS, (
                 Assign(Index(Name(table), Name(at)), "=", value),)))  # fmt: skip
         shared = shared_on_top(target.kernel.body) or ()
         rest = tuple(s for s in target.kernel.body if not any(s is one for one in shared))
         told = Comment("// all that a byte, or a difference of bytes, can come to")
         body: Block = (*shared, told, *filled, BARRIER, *rewrite(rest, tables.get))
         return rewritten(target, move, replace(target.kernel, body=body))
-
-
-def _dims(name: str) -> tuple[Expr, Expr, Expr]:
-    x, y, z = (Member(Name(name), axis) for axis in "xyz")
-    return x, y, z
-
-
-def _along(x: Expr, y: Expr, z: Expr) -> Expr:
-    across, down, _ = _dims("blockDim")
-    return Binary("+", Binary("*", Binary("+", Binary("*", z, down), y), across), x)
-
-
-# By the block's own extents: the kernel stays right in blocks of any other shape.
-_THREAD = _along(*_dims("threadIdx"))
-_THREADS = Binary("*", Binary("*", *_dims("blockDim")[:2]), _dims("blockDim")[2])
 
 
 def _found(target: Target) -> tuple[_Found, ...]:
