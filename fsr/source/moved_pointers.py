@@ -54,24 +54,31 @@ def _moved(body: Block, param: Param, own: str, uses: int) -> Block:
     for at, s in enumerate(body):
         if not _mentions((s,), param.name):
             continue
-        by, rest = _step(s, param.name), body[at + 1 :]
-        if by is None:
+        place, rest = _step(s, param.name), body[at + 1 :]
+        if place is None:
             inside = isinstance(s, If | Scope) and _mentions((s,), param.name) == uses
             new = with_blocks(s, lambda block: _moved(block, param, own, uses)) if inside else s
             return (*body[:at], new, *rest)
         again = any(isinstance(n, Assign) and n.target == Name(param.name) for n in nodes(rest))
         if again or _mentions((s,), param.name) + _mentions(rest, param.name) != uses:
             return body
-        declared = Declare(param.type, own, Binary("+", Name(param.name), by))
+        declared = Declare(param.type, own, place)
         return (*body[:at], declared, *substitute(rest, {param.name: Name(own)}))
     return body
 
 
 def _step(s: Stmt, name: str) -> Expr | None:
-    """By how much a statement moves a pointer."""
+    """Where a statement moves a pointer."""
     match s:
         case Assign(Name(target), "+=", by) if target == name:
-            return by
-        case Assign(Name(target), "=", Binary("+", Name(base), by)) if target == base == name:
-            return by
+            return Binary("+", Name(name), by)
+        case Assign(Name(target), "=", Binary("+") as place) if target == name and _begins_with(place, name):
+            return place
     return None
+
+
+def _begins_with(e: Expr, name: str) -> bool:
+    """Whether a sum is of a name and of what is added to it behind: ``x + a + b``."""
+    while isinstance(e, Binary) and e.op == "+":
+        e = e.left
+    return e == Name(name)

@@ -66,6 +66,7 @@ from fsr.transform.plain.action import Restate
 from fsr.transform.protocol import Action
 from fsr.transform.recurrence.action import StepLaunches
 from fsr.transform.rows.action import ROW_PER_BLOCK, ROW_PER_WARP
+from fsr.transform.scratch.fold import FoldStorage
 from fsr.transform.scratch.interleave import InterleaveScratch
 from fsr.transform.sections.action import ShareSection
 from fsr.transform.sections.warp_action import WarpSection
@@ -99,8 +100,8 @@ DETAILS: tuple[Action, ...] = (
     FewerBlocks(), SplitInterior(), EarlyExit(), StridedTurns(), SwapRows(), GuardInsertion(), SharedTables(),
     ValueTables(), SharedLocals(), SelectChains(), PartialEvaluation(), SortingNetwork(), SharedPadding(),
     RowPadding(), ScalarReplacement(), PrivatizeShared(), RegisterPromotion(), SumsBeforeAtomics(), StageSlices(),
-    StageRows(), InterleaveScratch(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(), FixedValues(),
-    SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(),
+    StageRows(), InterleaveScratch(), FoldStorage(), KeepReads(), BatchLoads(), ShuffleTrees(), FastMath(),
+    FixedValues(), SpecialisedValues(), FloatLiterals(), IntegerPowers(), SinesWithCosines(), CompareRemainders(),
     InvariantDivision(), Reciprocal(), GatherFactors(), Unroll(), UnrollFunctions(), Restrict(), CacheHint(),
     Index32(), LaunchBounds(), CompileFlags(),
 )  # fmt: skip
