@@ -169,6 +169,21 @@ FOLDED = {
 """,
         "more": AT,
     },
+    "a row of a pointer before": {
+        "body": f"""{OWN}
+    for (int i = 1; i <= n; i++) {{
+        int *now = &D[i * w];
+        const int *above = now - w;
+        now[0] = i;
+        for (int j = 1; j <= m; j++) now[j] = min(above[j], min(above[j - 1], now[j - 1])) + b[t * m + j - 1];
+    }}
+    y[t] = D[n * w + m];""",
+    },
+    "a thread that compares several": {
+        "body": f"for (int q = t; q < p; q += 2 * gridDim.x * blockDim.x / 2) {{ {OWN} {TURNS} y[q] = D[n * w + m]; }}".replace(
+            "t * ", "q * "
+        ),
+    },
     "one index": {"body": f"{OWN} {TURNS} y[t] = D[n * w + m];"},
 }
 STAYING = {
@@ -235,6 +250,19 @@ STAYING = {
     for (int i = 1; i <= n; i++)
         for (int j = 0; j <= m; j++) D[i * w + j] = D[(i - 1) * w + j - 1] + 1;
     y[t] = D[n * w + m];""",
+    "memory that the last text left": f"""int w = m + 1, *D = T + t * (n + 1) * w;
+    for (int j = 0; j <= m; j++) D[j] = j;
+    for (int r = 0; r < 3; r++) {{
+        {TURNS}
+        y[t] = D[n * w + m];
+        D[0] = y[t];
+    }}""",
+    "texts whose memory overlaps": f"""for (int q = t; q < p; q += gridDim.x * blockDim.x) {{
+        int w = m + 1, *D = T + q * n * w;
+        for (int j = 0; j <= m; j++) D[j] = j;
+        {TURNS}
+        y[q] = D[n * w + m];
+    }}""",
     "a step of all threads": f"{OWN} {TURNS} __syncthreads(); y[t] = D[n * w + m];",
 }
 OTHER = """// [[launch]]

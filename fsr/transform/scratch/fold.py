@@ -7,7 +7,7 @@ plan's own that one launch uses: nobody can look for a row that is gone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fsr.analysis.effects import element_type
@@ -15,7 +15,7 @@ from fsr.analysis.macros import expanded, hides_names
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.versions import told_apart
 from fsr.records import Candidate, Plan, Scratch
-from fsr.source.form import Binary, Cast, Declare, Expr, For, If, Index, KernelForm, Member, Name, Scope, number
+from fsr.source.form import Binary, Cast, Declare, Expr, Index, KernelForm, Member, Name, number
 from fsr.source.mapping import rewrite, with_blocks
 from fsr.source.types import resolve_dtype
 from fsr.source.walk import Block, contains_barrier, contains_opaque, contains_warp_wide, fresh, walk_exprs, walk_stmts
@@ -113,7 +113,7 @@ def _along(target: Target, nest: Nest, own: dict[str, Scratch]) -> Folded | None
     while own:
         try:
             readings = {name: r for name in own if (r := _reading(target, nest, name)) is not None}
-            new, inner = _with_nest(target, nest, with_starts_in_turns(target, nest, readings))
+            new, inner = _with_nest(target, nest, with_starts_in_turns(target, nest, readings), own)
             rows = {name: kept for name in readings if (kept := _rows(new, inner, name)) is not None}
         except Unfit:
             return None
@@ -137,10 +137,12 @@ def _rows(target: Target, nest: Nest, name: str) -> Rows | None:
         return None
 
 
-def _with_nest(target: Target, old: Nest, new: Nest) -> tuple[Target, Nest]:
+def _with_nest(target: Target, old: Nest, new: Nest, params: Iterable[str]) -> tuple[Target, Nest]:
     """The target with other statements in the place of a nest's, each variable with a name of its own again."""
     body = told_apart(_replaced(target.kernel.body, old, new), target.names)
-    found = next(n for n in _every(body) if n.loop.var == new.loop.var)
+    found = next((n for n in nests(body, frozenset(params)) if n.loop.var == new.loop.var), None)
+    if found is None:
+        raise Unfit
     return replace(target, kernel=replace(target.kernel, body=body)), found
 
 
@@ -148,16 +150,6 @@ def _replaced(body: Block, old: Nest, new: Nest) -> Block:
     if any(s is old.loop for s in body):
         return (*new.before, new.loop, *new.after)
     return tuple(with_blocks(s, lambda block: _replaced(block, old, new)) for s in body)
-
-
-def _every(body: Block) -> Iterator[Nest]:
-    """Every loop that is in no other, among its statements."""
-    for at, s in enumerate(body):
-        if isinstance(s, For):
-            yield Nest(body[:at], s, body[at + 1 :])
-        elif isinstance(s, If | Scope):
-            for block in (s.then, s.orelse) if isinstance(s, If) else (s.body,):
-                yield from _every(block)
 
 
 class _Folding:

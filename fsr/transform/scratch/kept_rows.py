@@ -25,11 +25,13 @@ _MOST_BACK = 3
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """The statements among which the loop over the rows stands, which no loop is around."""
+    """The statements among which the loop over the rows stands. ``outer``: the loop around them, in each turn of which
+    a thread has memory of its own; None: no loop is around."""
 
     before: Block
     loop: For
     after: Block
+    outer: For | None = None
 
     @property
     def loops_variables(self) -> frozenset[str]:
@@ -43,22 +45,34 @@ def nests(body: Block, params: frozenset[str]) -> Iterator[Nest]:
     """The loops that may be over the rows of what is behind parameters: deepest where all uses stand together."""
     names = set(params)
     for s in walk_stmts(body):
-        if isinstance(s, Declare) and s.init is not None and pointed(s.init, frozenset(names)) is not None:
+        if isinstance(s, Declare) and s.init is not None and _pointed(s.init, frozenset(names)) is not None:
             names.add(s.name)
-    yield from _nests(body, frozenset(names))
+    yield from _nests(body, frozenset(names), None)
 
 
-def _nests(body: Block, names: frozenset[str]) -> Iterator[Nest]:
+def _pointed(e: Expr, names: frozenset[str]) -> tuple[str, Expr | None] | None:
+    """What a pointer is set to, places before another (``row - n``) among them."""
+    match e:
+        case Binary("-", base, offset):
+            place = _pointed(base, names)
+            return place and (place[0], Unary("-", offset) if place[1] is None else Binary("-", place[1], offset))
+    return pointed(e, names)
+
+
+def _nests(body: Block, names: frozenset[str], outer: For | None) -> Iterator[Nest]:
     using = [at for at, s in enumerate(body) if _uses((s,), names)]
     if len(using) == 1 and isinstance(body[using[0]], If | Scope):
         inner = [block for block in blocks_of(body[using[0]]) if _uses(block, names)]
         if len(inner) == 1:
-            yield from _nests(inner[0], names)
+            yield from _nests(inner[0], names, outer)
         return
     for at in reversed(using):
         s = body[at]
         if isinstance(s, For) and s.type is not None and _ascends(s):
-            yield Nest(body[:at], s, body[at + 1 :])
+            yield Nest(body[:at], s, body[at + 1 :], outer)
+    only = body[using[0]] if len(using) == 1 else None
+    if isinstance(only, For) and only.type is not None and outer is None:
+        yield from _nests(only.body, names, only)
 
 
 def _uses(body: Block, names: frozenset[str]) -> bool:
@@ -121,7 +135,7 @@ class Pointers:
         self._target, body = target, target.kernel.body
         declared = 0
         for s in walk_stmts(body):
-            place = pointed(s.init, self.names) if isinstance(s, Declare) and s.init is not None else None
+            place = _pointed(s.init, self.names) if isinstance(s, Declare) and s.init is not None else None
             if isinstance(s, Declare) and place is not None and "*" in s.type and not s.dims:
                 base, offset = self.offsets[place[0]], place[1]
                 both = Binary("+", base, offset) if base is not None and offset is not None else base or offset
@@ -186,6 +200,8 @@ class Reading:
             tuple(before), (*written, *read), tuple(after),
         )  # fmt: skip
         self._narrow(hull)
+        if self.nest.outer is not None:
+            self._apart(self.nest.outer, [*hull, *(u.columns for u in before)])
         if not once:
             self._own_cells(found)
         return found
@@ -320,6 +336,18 @@ class Reading:
                 span = self._most(one, other)
                 if span is None or not always(self.target.contract, f"({span}) < ({stride})"):
                     raise Unfit
+
+    def _apart(self, outer: For, used: Sequence[Columns]) -> None:
+        """Raises Unfit where a turn of the loop around may use what another does."""
+        each = used[0].low.coefficient(outer.var)
+        if each is None or outer.var in self.target.known.changed:
+            raise Unfit
+        for columns in used:
+            low, high = columns.low.without(outer.var), columns.high.without(outer.var)
+            same = columns.low.coefficient(outer.var) == each == columns.high.coefficient(outer.var)
+            room = each - self.stride * self.last - high
+            if not same or not self._at_least(low, 0) or not self._at_least(room, 1):
+                raise Unfit
 
     def _most(self, one: Columns, other: Columns) -> str | None:
         """The distance from the lowest place of ``other`` to the highest of ``one``, at most, as a size expression."""

@@ -43,7 +43,7 @@ def with_starts_in_turns(target: Target, nest: Nest, readings: Mapping[str, Read
             turn = Binary("+" if split.ahead > 0 else "-", turn, number(abs(split.ahead)))
         heads.append(Scope(substitute(split.moved, {s.var: turn})))
     loop = replace(nest.loop, body=(*heads, *nest.loop.body))
-    return Nest(tuple(before), loop, nest.after)
+    return replace(nest, before=tuple(before), loop=loop)
 
 
 def _left(target: Target, nest: Nest, loop: For, split: _Split) -> Block:
