@@ -180,9 +180,9 @@ FOLDED = {
     y[t] = D[n * w + m];""",
     },
     "a thread that compares several": {
-        "body": f"for (int q = t; q < p; q += 2 * gridDim.x * blockDim.x / 2) {{ {OWN} {TURNS} y[q] = D[n * w + m]; }}".replace(
-            "t * ", "q * "
-        ),
+        "body": f"for (int q = t; q < p; q += gridDim.x * blockDim.x) {{ {OWN} {TURNS} y[t] = D[n * w + m]; }}".replace(
+            "t]", "q]"
+        ).replace("t * ", "q * ")
     },
     "one index": {"body": f"{OWN} {TURNS} y[t] = D[n * w + m];"},
 }
