@@ -22,7 +22,8 @@ from fsr.source.walk import Block, contains_barrier, contains_opaque, contains_w
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.scratch.buffers import Unfit
-from fsr.transform.scratch.kept_rows import Nest, Reading, Rows, Use, nests
+from fsr.transform.scratch.kept_rows import Reading, Rows, Use
+from fsr.transform.scratch.row_nests import Nest, nests
 from fsr.transform.scratch.row_starts import with_starts_in_turns
 from fsr.transform.sizes import INT_LIMIT, always, largest
 from fsr.transform.target import Target, target_of, targets

@@ -13,7 +13,8 @@ from fsr.source.form import Assign, Binary, Call, Comment, Declare, Expr, For, I
 from fsr.source.mapping import substitute
 from fsr.source.walk import Block, integer, names_in, nodes, variables, walk_exprs
 from fsr.transform.scratch.buffers import Unfit
-from fsr.transform.scratch.kept_rows import Nest, Reading
+from fsr.transform.scratch.kept_rows import Reading
+from fsr.transform.scratch.row_nests import Nest
 from fsr.transform.sizes import always
 from fsr.transform.target import Target
 
