@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from fsr.source.form import (
     Assign,
     Declare,
@@ -35,11 +37,7 @@ def counted(body: Block, *, ending: bool = False) -> Block:
     such a turn ends."""
     if contains_opaque(body):
         return body
-    return _level(body, frozenset(n for n in variables(body) if _once(n, body)), ending)
-
-
-def _once(name: str, body: Block) -> bool:
-    return variables(body).count(name) == 1
+    return _level(body, frozenset(name for name, count in Counter(variables(body)).items() if count == 1), ending)
 
 
 def _level(body: Block, single: frozenset[str], ending: bool) -> Block:

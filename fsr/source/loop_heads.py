@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from fsr.source.form import Assign, Binary, Comment, Declare, Expr, If, Jump, Name, OpaqueStmt, Scope, Stmt, Unary
+from fsr.source.form import (
+    Assign,
+    Binary,
+    Comment,
+    Declare,
+    Expr,
+    For,
+    If,
+    Jump,
+    Name,
+    OpaqueStmt,
+    Scope,
+    Stmt,
+    Unary,
+    While,
+)
+from fsr.source.walk import blocks_of
 
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 
@@ -82,3 +99,13 @@ def _step(var: str, update: list[Stmt]) -> Expr | None:
         case [Assign(target=Name(name), op="=", value=Binary("-", Name(left), step))] if name == left == var:
             return Unary("-", step)
     return None
+
+
+def outermost_loops(stmts: Iterable[Stmt]) -> Iterator[For | While]:
+    """Every loop that is in no other, in order."""
+    for s in stmts:
+        if isinstance(s, For | While):
+            yield s
+        else:
+            for block in blocks_of(s):
+                yield from outermost_loops(block)

@@ -25,13 +25,12 @@ from fsr.source.form import (
     Member,
     Name,
     Return,
-    Scope,
     Stmt,
     Ternary,
     Unary,
     While,
 )  # fmt: skip
-from fsr.source.walk import Block, subexprs
+from fsr.source.walk import BLOCKS, Block, subexprs
 
 S = TypeVar("S", bound=Stmt)
 
@@ -83,12 +82,10 @@ def with_exprs(s: S, change: Callable[[Expr], Expr]) -> S:
 
 def with_blocks(s: S, change: Callable[[Block], Block]) -> S:
     """The statement with its nested statement lists changed; the very same one where that changes nothing."""
-    new: dict[str, Any] = {}
-    match s:
-        case If():
-            new = {"then": change(s.then), "orelse": change(s.orelse)}
-        case For() | While() | Scope():
-            new = {"body": change(s.body)}
+    names = BLOCKS.get(type(s))
+    if names is None:
+        return s
+    new: dict[str, Any] = {name: change(getattr(s, name)) for name in names}
     return dataclasses.replace(s, **new) if any(v is not getattr(s, k) for k, v in new.items()) else s
 
 

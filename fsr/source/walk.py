@@ -89,14 +89,12 @@ def exprs_of(s: Stmt) -> tuple[Expr, ...]:
     return ()
 
 
+BLOCKS: dict[type, tuple[str, ...]] = {If: ("then", "orelse"), For: ("body",), While: ("body",), Scope: ("body",)}
+
+
 def blocks_of(s: Stmt) -> tuple[Block, ...]:
     """The nested statement lists of a statement."""
-    match s:
-        case If():
-            return s.then, s.orelse
-        case For() | While() | Scope():
-            return (s.body,)
-    return ()
+    return tuple(getattr(s, name) for name in BLOCKS.get(type(s), ()))
 
 
 # ---------------------------------------------------------------- walking
@@ -118,10 +116,16 @@ def walk_expr(e: Expr) -> Iterator[Expr]:
 
 def walk_stmts(stmts: Iterable[Stmt]) -> Iterator[Stmt]:
     """Every statement, nested ones included."""
-    for s in stmts:
-        yield s
-        for block in blocks_of(s):
-            yield from walk_stmts(block)
+    stack = [iter(stmts)]
+    while stack:
+        for s in stack[-1]:
+            yield s
+            names = BLOCKS.get(type(s))
+            if names is not None:
+                stack.extend(iter(getattr(s, name)) for name in reversed(names))
+                break
+        else:
+            stack.pop()
 
 
 def walk_exprs(stmts: Iterable[Stmt]) -> Iterator[Expr]:
@@ -227,7 +231,13 @@ def declared(stmts: Iterable[Stmt]) -> dict[str, Declare]:
 
 def variables(stmts: Iterable[Stmt]) -> list[str]:
     """The name of every declaration in the statements and of every loop's variable, as often as there is one."""
-    return [s.name if isinstance(s, Declare) else s.var for s in walk_stmts(stmts) if isinstance(s, Declare | For)]
+    return [name for s in stmts for name in _variables_of(s)]
+
+
+@remembered
+def _variables_of(s: Stmt) -> tuple[str, ...]:
+    own = (x for x in walk_stmts((s,)) if isinstance(x, Declare | For))
+    return tuple(x.name if isinstance(x, Declare) else x.var for x in own)
 
 
 def base_name(e: Expr) -> str | None:
@@ -255,7 +265,8 @@ def names_assigned(node: Any) -> frozenset[str]:
 @remembered
 def _assigned_in(node: Any) -> frozenset[str]:
     found: set[str] = set()
-    for part in nodes(node):
+    inner = [s for name in BLOCKS.get(type(node), ()) for s in getattr(node, name)]
+    for part in (node, *nodes(exprs_of(node))) if inner else nodes(node):
         match part:
             case Assign(target=Index() | Unary() | Member(Index() | Unary())):
                 pass
@@ -265,7 +276,7 @@ def _assigned_in(node: Any) -> frozenset[str]:
                 found.add(name)
             case OpaqueExpr(text) | OpaqueStmt(text):
                 found |= opaque_names(text)
-    return frozenset(found)
+    return frozenset(found.union(*map(_assigned_in, inner)))
 
 
 def names_changed(stmts: Iterable[Stmt]) -> frozenset[str]:
@@ -385,16 +396,6 @@ def _own_jumps(stmts: Iterable[Stmt]) -> Iterator[Jump]:
         elif not isinstance(s, For | While):
             for block in blocks_of(s):
                 yield from _own_jumps(block)
-
-
-def outermost_loops(stmts: Iterable[Stmt]) -> Iterator[For | While]:
-    """Every loop that is in no other, in order."""
-    for s in stmts:
-        if isinstance(s, For | While):
-            yield s
-        else:
-            for block in blocks_of(s):
-                yield from outermost_loops(block)
 
 
 def loops(stmts: Iterable[Stmt]) -> list[For]:

@@ -35,6 +35,7 @@ from fsr.source.form import (
     Stmt,
     While,
 )
+from fsr.source.loop_heads import outermost_loops
 from fsr.source.mapping import replace_stmt
 from fsr.source.walk import (
     Block,
@@ -44,7 +45,6 @@ from fsr.source.walk import (
     is_zero,
     names_in,
     names_mentioned,
-    outermost_loops,
     walk_stmts,
 )
 from fsr.transform.launch.cooperation import cooperates

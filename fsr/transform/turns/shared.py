@@ -9,13 +9,13 @@ from fsr.analysis.conditions import exclusive
 from fsr.analysis.polynomial import constant, polynomial
 from fsr.analysis.types import is_integer, number_type
 from fsr.source.form import Binary, For, Member, Name, While
+from fsr.source.loop_heads import outermost_loops
 from fsr.source.walk import (
     contains_opaque,
     identifiers,
     loop_regions,
     names_in,
     names_written,
-    outermost_loops,
     walk_stmts,
 )
 from fsr.transform.launch.cooperation import cooperates, hands_on_ids
