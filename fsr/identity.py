@@ -98,7 +98,13 @@ def outcome_from_json(data: Any) -> Outcome:
         passed=data["passed"],
         timing=None
         if timing is None
-        else Timing(Basis(timing["basis"]), timing["median_ns"], tuple(timing["samples_ns"]), timing["note"]),
+        else Timing(
+            Basis(timing["basis"]),
+            timing["median_ns"],
+            tuple(timing["samples_ns"]),
+            timing["note"],
+            tuple(timing.get("each_ns", ())),
+        ),
         resources={name: Resources(**value) for name, value in data["resources"].items()},
         features=Features.from_json(data["features"]),
         evidence=data["evidence"],

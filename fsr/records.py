@@ -334,12 +334,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Times of whole-plan runs. ``samples_ns`` in the order taken; one predicted value has one sample."""
+    """Times of whole-plan runs. ``samples_ns`` in the order taken; one predicted value has one sample. ``each_ns``: of
+    the timed configurations, where there are several, whose geometric mean the median is then."""
 
     basis: Basis
     median_ns: float
     samples_ns: tuple[float, ...]
     note: str = ""  # e.g. "batched 16 launches a sample"
+    each_ns: tuple[float, ...] = ()
 
 
 class VerdictKind(enum.StrEnum):

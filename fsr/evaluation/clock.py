@@ -60,7 +60,8 @@ def read_clock(session: Session, binaries: Binaries, plan: Plan, incumbent_ns: f
         return replace(readings[0], decided=decided, faults=faults, features=features)
     times = [r.timing.median_ns for r in readings]
     mean = math.exp(float(np.mean(np.log(times)))) if all(times) else 0.0  # a recording that a fault ended has none
-    timing = Timing(readings[0].timing.basis, mean, (mean,), f"geometric mean of {len(readings)} configurations")
+    note = f"geometric mean of {len(readings)} configurations"
+    timing = Timing(readings[0].timing.basis, mean, (mean,), note, tuple(times))
     return Reading(timing, _clearly_slower(session, mean, incumbent_ns), faults, features)
 
 

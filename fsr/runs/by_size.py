@@ -10,6 +10,7 @@ from fsr.identity import to_json
 from fsr.records import Json, Outcome, Status
 from fsr.runs.context import RunContext
 from fsr.runs.resuming import asked
+from fsr.search.configurations import speedups, told
 from fsr.search.proposal import Trial
 from fsr.search.proposers.protocol import Suggestion
 from fsr.search.refinement import Refinement
@@ -39,6 +40,8 @@ def used_where_faster(
     held_out, timed = (
         tuple(cast(list[dict[str, Json]], outcome.evidence.get(kind) or [])) for kind in ("held_out", "timed")
     )
+    if not timed:
+        timed = told(context.spec.contract, speedups(refinement.trials[0], trial))
     request = WhereRequest(context.spec, proposal.candidate, binaries, held_out, WHERE_S, timed)
     done, _ = context.awaited("device", "where:where_task", lambda _: request, WHERE_TIMEOUT_S)
     found = done.result
@@ -52,11 +55,11 @@ def used_where_faster(
     added = refinement.add(suggestion)
     if added is None:
         return None
-    told = Outcome(
+    screened = Outcome(
         Status.SCREENED, "screening", 1, 1, trial.outcome.timing, features=trial.outcome.features,
         evidence=found.evidence,
     )  # fmt: skip
     context.log.append("ask", **asked(added))
-    context.log.append("tell", id=added.id, outcome=to_json(told))
-    context.state.count(told)
-    return refinement.tell(added.id, told)
+    context.log.append("tell", id=added.id, outcome=to_json(screened))
+    context.state.count(screened)
+    return refinement.tell(added.id, screened)

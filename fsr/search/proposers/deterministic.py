@@ -14,12 +14,13 @@ from collections.abc import Iterable
 
 from fsr.identity import to_json
 from fsr.records import Candidate, Json
+from fsr.search.configurations import gain_where_faster, slower_at_some, speedups, where_faster
 from fsr.search.experience import made_by, where
 from fsr.search.policy import LARGEST_GUESS, Belief, Policy, best_of, bottlenecks_of
 from fsr.search.prior import Prior
 from fsr.search.proposal import Space, Trial
 from fsr.search.proposers.protocol import Suggestion, View
-from fsr.transform.by_size import by_size
+from fsr.transform.by_size import ACTION, by_size
 from fsr.transform.protocol import Action, Move
 
 ELITES_CONSIDERED = 8  # parents looked at for each suggestion
@@ -53,7 +54,8 @@ class Deterministic:
         self._answered: set[str] = set()  # kinds of moves of which one was told
         self._numbers = {0: 0}  # of the original and of its own proposals, in the order of asking
         self._told = 0  # of them
-        self._elsewhere: list[Trial] = []  # faster at the timed sizes, slower at others
+        self._elsewhere: list[Trial] = []  # faster at timed sizes, slower at others
+        self._original: Trial | None = None
 
     def suggest(self, view: View) -> Suggestion | None:
         """The next suggestion; None while nothing new can be thought of."""
@@ -86,7 +88,9 @@ class Deterministic:
     def told(self, trial: Trial, parent: Trial | None) -> None:
         """Learn what the move gained over its parent."""
         self._told += trial.proposal.id in self._numbers
-        if trial.outcome.slower_elsewhere:
+        if trial.proposal.id == 0:
+            self._original = trial
+        if trial.outcome.slower_elsewhere or slower_at_some(speedups(self._original, trial)):
             self._elsewhere.append(trial)
         move = self._own.pop(trial.proposal.id, None)
         if move is not None:
@@ -98,12 +102,19 @@ class Deterministic:
         """Nothing is held."""
 
     def _split(self, view: View, trial: Trial) -> Suggestion | None:
-        """One that is slower at other sizes as it is used at the timed ones alone, if it is clearly faster there."""
-        rules, own = view.space.rules, trial.measured_ns
-        best = view.elites[0].time_ns if view.elites else None
+        """One that is slower at other sizes as it is used at the timed ones alone, if it is clearly faster there; at
+        those of the timed ones at which it is faster."""
+        rules, own, found = view.space.rules, trial.measured_ns, speedups(self._original, trial)
+        start = self._original.measured_ns if self._original is not None else None
+        best = next((t.time_ns for t in view.elites if not slower_at_some(speedups(self._original, t))), start)
+        if slower_at_some(found) and start is not None:
+            own = start / gain_where_faster(found)
         if rules.keep_launch or own is None or best is None or own * WORTH_SPLITTING > best:
             return None
-        candidate = by_size(trial.proposal.candidate, view.baseline, rules.contract.at_timed_sizes())
+        if any(move.startswith(ACTION) for move in trial.proposal.candidate.actions):
+            return None
+        where_ = rules.contract.at_sizes(where_faster(rules.contract, found if slower_at_some(found) else []))
+        candidate = by_size(trial.proposal.candidate, view.baseline, where_)
         if candidate is None or view.known(candidate):
             return None
         return Suggestion(candidate, trial.proposal.id, candidate.actions[-1], BY_SIZE, worth=-math.log(own))
