@@ -25,9 +25,11 @@ def standing(
     wrong = checker.refutation(found, cases)
     if not wrong:
         return found, ""
-    general = generally(told, timed)
-    found = canonical(general) if general is not None else found
-    return (found if general is not None and not checker.disagreement(found, cases) else None), wrong
+    general, refuted = generally(told, timed), checker.refuted
+    if general is not None and not checker.refutation(found := canonical(general), cases):
+        return found, ""
+    checker.refuted = refuted  # at which sizes, and where, is asked of what was found
+    return None, wrong
 
 
 def generally(found: Computation, timed: Mapping[str, int]) -> Computation | None:

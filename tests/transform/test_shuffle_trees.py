@@ -404,7 +404,7 @@ def test_neighbours_first_with_places_of_every_width(place: str, subject_from, r
     [
         ("y[blockIdx.x] = s[0]", "y[blockIdx.x] = s[1]"),  # another partial sum
         ("if (tid == 0)", "if (s[tid] > 0)"),
-        ("if (tid == 0)", "const float &r = s[0]; if (tid == 0)"),
+        ("if (tid == 0)", "const float &r = *s; if (tid == 0)"),
         ("if (tid == 0)", "float *p = &s[0]; if (tid == 0) y[0] = p[i]; if (tid == 0)"),
         ("if (tid == 0)", "float *p = &s[i]; if (tid == 0) y[0] = p[0]; if (tid == 0)"),
         ("if (tid < w)", "if (tid < w && i < N)"),  # the data decide who folds
