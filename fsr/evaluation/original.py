@@ -26,6 +26,7 @@ from fsr.evaluation.quickened import Quickened
 from fsr.evaluation.spec import Binaries, SessionSpec
 from fsr.evaluation.telling import Telling
 from fsr.evaluation.testing import BASELINE_TIMEOUT_S, DataShelf, Runnable, Stopwatch, run_once
+from fsr.evaluation.unfused import Unfused
 from fsr.evaluation.widened import Widened
 from fsr.records import Candidate, Case, CaseKind, CompileFailure, Fault, FaultKind, Image
 from fsr.source.tokens import tokenize
@@ -63,7 +64,7 @@ class Original:
         self.binaries = _compiled(spec)
         self.stopwatch = Stopwatch(spec.backend.limits.least_s)
         self.shelf = DataShelf()
-        self.widened = Widened(spec, device, host, spec.smoke_case)
+        self.widened, self.unfused = Widened(spec, device, host, spec.smoke_case), Unfused(spec, device)
         self.answer_s = 0.0
         self._data_s = 0.0  # what the data of a case took to make
         self._expected: dict[Case, Expected] = {}
@@ -122,12 +123,13 @@ class Original:
         formless = any(layout.wide_bytes == 0 for layout in layouts_of(self.contract).values())
         wide = self.contract.reference is None and not case.kind.timed and not formless
         part = self.part(case) if case.parts else None
+        blocks = part.blocks if part else ()
 
         def widened(noisy: int) -> WideRun | None:
-            return partial(self.widened.answer, noisy=noisy, blocks=part.blocks if part else ()) if wide else None
+            return partial(self.widened.answer, noisy=noisy, blocks=blocks) if wide else None
 
-        loud = widened(noisy=int(TIMES_LESS_ACCURATE))
-        how = Asking(Path(self.spec.folder), part, self.shelf, adds(self.spec.baseline.source), loud)
+        loud, unfused = widened(int(TIMES_LESS_ACCURATE)), partial(self.unfused.answer, blocks=blocks) if wide else None
+        how = Asking(Path(self.spec.folder), part, self.shelf, adds(self.spec.baseline.source), loud, unfused)
         return expect(
             self.contract, case, Once(self._run) if self.repeats() else self._run, precise=widened(noisy=0),
             noisy=widened(noisy=1), how=how,

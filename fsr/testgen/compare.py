@@ -30,6 +30,7 @@ from fsr.testgen.elementwise import agree, broadcast, distances, holds, same_wil
 from fsr.testgen.families import OVERFLOWING
 from fsr.testgen.oracle import Expected
 from fsr.testgen.structured import apart
+from fsr.testgen.unfused import infinite_unfused
 from fsr.testgen.values import Array, same_bits
 
 TIMES_LESS_ACCURATE = 4.0
@@ -238,6 +239,7 @@ def _compare_one(one: _Output, got: Array, want: Array, initial: Array | None) -
         truth, bound = _bound(one)
         excused = _overflowed(one, got, want, truth, bound)
         lost = _lost(one, got, want, truth)
+        lost |= infinite_unfused(expected, name, got, ~same_wildness(got, want) & ~excused & ~lost & ~never)
         wrong, kind = ~same_wildness(got, want) & ~excused & ~lost & ~never, "non-finite"
         wrong &= ~_undecided(one, got, wrong)
         if not wrong.any():

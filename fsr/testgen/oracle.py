@@ -115,6 +115,7 @@ class Expected:
         self.arrays, self.spread, self.unwritten = arrays, spread, unwritten
         self._precise, self._scale, self._noise = precise, scale, noise
         self.louder: Callable[[int], Mapping[str, Array] | None] = lambda number: None
+        self.unfusing: Callable[[], Mapping[str, Array] | None] = lambda: None
         self._loud: list[Mapping[str, Array]] = []
         self._noisier: list[Noise] = []
         self.bounds: dict[object, tuple[Array, Array]] = {}  # what comparing finds out of it once: truth and bound
@@ -129,12 +130,18 @@ class Expected:
         kept = {name: array for name, array in apart(arrays, self.layouts).items() if name in self.arrays}
         found = Expected(kept, self.spread, self.unwritten, self._precise, self._scale, self._noise)
         found.unordered, found.louder, found.layouts = self.unordered, self.louder, self.layouts
+        found.unfusing = self.unfusing
         return found
 
     @cached_property
     def precise(self) -> Mapping[str, Array] | None:
         """See the class."""
         return self._precise()
+
+    @cached_property
+    def unfused(self) -> Mapping[str, Array] | None:
+        """Its answer where each product is rounded before it is added; None where there is no such build."""
+        return self.unfusing()
 
     @cached_property
     def growing(self) -> Scale:
@@ -198,13 +205,14 @@ class Asking:
     """How a case is put to the original. ``folder``: where a reference function is imported from. ``part``: what the
     answer consists of, where not of all outputs. ``data_of``: as :func:`fsr.testgen.values.build`, or what keeps the
     data. ``unordered``: whether the original adds atomically, in no order of its own. ``loud``: runs a noisy form whose
-    noise is some times the original's."""
+    noise is some times the original's; ``unfused``: runs the original with no product fused with a sum."""
 
     folder: Path = Path()
     part: Part | None = None
     data_of: Callable[[Contract, Case, int], CaseData] = build
     unordered: bool = False
     loud: WideRun | None = None
+    unfused: WideRun | None = None
 
 
 def expect(
@@ -262,9 +270,18 @@ def expect(
 
     expected = Expected(first, spread, unwritten, exact, scale, noise)
     expected.part, expected.unordered, expected.layouts = part, how.unordered, layouts
+    if how.unfused is not None:
+        expected.unfusing = partial(_unfused, contract, case, how, picked)
     if how.loud is not None:
         expected.louder = partial(_loud, contract, case, how, lambda found: picked(found, wider))
     return expected
+
+
+def _unfused(
+    contract: Contract, case: Case, how: Asking, picked: Callable[[Mapping[str, Array]], Mapping[str, Array]]
+) -> Mapping[str, Array] | None:
+    found = how.unfused(case, how.data_of(contract, case, 0)) if how.unfused is not None else None
+    return None if found is None else picked(found)
 
 
 def _loud(
