@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fsr.analysis.accesses import element, pointed
@@ -24,7 +24,6 @@ from fsr.source.form import (
     Name,
     OpaqueExpr,
     OpaqueStmt,
-    Stmt,
     Unary,
     While,
 )  # fmt: skip
@@ -43,6 +42,7 @@ from fsr.source.walk import (
     subexprs,
     variables,
     walk_expr,
+    walk_stmts,
 )
 
 _FLOATS = ("float", "double", "half", "bfloat16")
@@ -64,7 +64,7 @@ def uses_of(form: KernelForm, pointer: str) -> Uses:
     if pointer in names_assigned(form.body) or pointer in variables(form.body):
         raise Unclear(pointer)
     found = Uses()
-    for s in _statements(form.body):
+    for s in walk_stmts(form.body):
         if isinstance(s, OpaqueStmt) and pointer in opaque_names(s.text):
             raise Unclear(pointer)
         if isinstance(s, Assign) and element(s.target, frozenset({pointer})) is not None:
@@ -74,13 +74,6 @@ def uses_of(form: KernelForm, pointer: str) -> Uses:
         for e in exprs_of(s):
             _visit(e, pointer, found)
     return found
-
-
-def _statements(body: Block) -> Iterator[Stmt]:
-    for s in body:
-        yield s
-        for block in blocks_of(s):
-            yield from _statements(block)
 
 
 def _visit(e: Expr, pointer: str, found: Uses) -> None:

@@ -17,7 +17,7 @@ _CORES_EACH, _MOST = 4, 4  # workers compile on most cores, sanitizers run on so
 
 def idle_hosts() -> int:
     """How many host devices a session beside a GPU may have at work; 0 where cores are few."""
-    return min(_MOST, len(os.sched_getaffinity(0)) // _CORES_EACH - 1)
+    return max(0, min(_MOST, len(os.sched_getaffinity(0)) // _CORES_EACH - 1))
 
 
 class Hosts:

@@ -356,7 +356,7 @@ class Session:
 
     def hosts(self) -> Hosts | None:
         """Host devices beside the session's own, on idle cores; None on the host device, and where cores are few."""
-        if self._hosts is None and not self.spec.backend.records and (count := idle_hosts()) > 0:
+        if self._hosts is None and not self.spec.backend.records and (count := idle_hosts()):
             self._hosts = Hosts(count)
         return self._hosts
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from fsr.backends.protocol import Array, Device, DeviceFault
+from fsr.backends.protocol import Array, Device, DeviceFault, can_judge
 from fsr.evaluation.compiling import run_toolchain, settled
 from fsr.evaluation.spec import SessionSpec
 from fsr.evaluation.testing import Runnable, run_once
@@ -32,7 +32,7 @@ class Unfused:
         try:
             return run_once(what, case, data, 0, UNFUSED_S)
         except DeviceFault as fault:
-            if fault.fault.kind.value in ("crash", "hang"):
+            if fault.fatal and can_judge(self.device):  # it cost the process
                 raise
             return None
 

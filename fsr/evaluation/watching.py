@@ -267,6 +267,7 @@ class _Watcher:
         self.why = "" if isinstance(built, Image) else f": {first_error(built.log).partition(chr(10))[0]}"
         self.ran_s = 0.0  # what the last run took
         self._begun: dict[tuple[Case, BlockOrder], Future[tuple[Seen, float]]] = {}
+        self._made: dict[Case, CaseData] = {}  # of cases whose runs have begun
 
     @cached_property
     def original(self) -> _Watcher | None:
@@ -280,7 +281,7 @@ class _Watcher:
         if hosts is None or self.image is None:
             return
         with self.session.original.telling.at(case.sizes):
-            data = build(self.session.contract, case, _POISON)
+            data = self._made[case] = self._data(case)
             self._begin(hosts, case, data, order)
             answers = self.original or self
             if not order.chosen and (answers is not self or order != BlockOrder()):
@@ -292,12 +293,17 @@ class _Watcher:
             work = partial(_watched, self.image, launches, buffers, order)
             self._begun[case, order] = hosts.submit(work)
 
+    def _data(self, case: Case) -> CaseData:
+        """The case's data, which may have been made to begin its run."""
+        return self._made.pop(case, None) or build(self.session.contract, case, _POISON)
+
     def drop(self) -> None:
         """Forget what was begun and is not asked for."""
         for begun in self._begun.values():
             begun.cancel()
         self._begun.clear()
-        if self.original is not None and self.session.hosts() is not None:
+        self._made.clear()
+        if self.session.hosts() is not None and self.original is not None:  # on the host device it may not be built
             self.original.drop()
 
     def run(self, case: Case, data: CaseData, order: BlockOrder) -> Seen | None:
@@ -319,7 +325,7 @@ class _Watcher:
 
     def failure(self, case: Case, order: BlockOrder) -> tuple[CaseFailure | None, str] | None:
         """The failure of one case in one order, and what is said of it; None where nothing is launched."""
-        data, order = build(self.session.contract, case, _POISON), self._let_in(order)
+        data, order = self._data(case), self._let_in(order)
         try:
             ran = self.run(case, data, order)
         except DeviceFault as stopped:

@@ -14,7 +14,7 @@ from fsr.search.configurations import speedups, told
 from fsr.search.proposal import Trial
 from fsr.search.proposers.protocol import Suggestion
 from fsr.search.refinement import Refinement
-from fsr.transform.by_size import ACTION, by_size
+from fsr.transform.by_size import by_size, is_split
 
 WHERE_S, WHERE_TIMEOUT_S = 4.0, 60.0
 WORTH = 1.05  # times as fast as one that is faster everywhere
@@ -35,7 +35,7 @@ def used_where_faster(
     """A trial's candidate where it is faster, and the original elsewhere, as one more trial that is owed its tests;
     ``outcome``: that of the refusal. None where no condition on the sizes tells, or the time is up."""
     proposal = trial.proposal
-    if any(move.startswith(ACTION) for move in proposal.candidate.actions):
+    if is_split(proposal.candidate):
         return None
     held_out, timed = (
         tuple(cast(list[dict[str, Json]], outcome.evidence.get(kind) or [])) for kind in ("held_out", "timed")

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
-from fsr.source.form import Binary, Declare, Expr, Index, KernelForm, Literal, Member, Name, OpaqueExpr, OpaqueStmt
+from fsr.source.form import (
+    Binary,
+    Declare,
+    Expr,
+    Index,
+    KernelForm,
+    Literal,
+    Member,
+    Name,
+    OpaqueExpr,
+    OpaqueStmt,
+    Stmt,
+)
 from fsr.source.mapping import substitute, with_blocks
-from fsr.source.walk import BUILTINS, Block, names_assigned, names_in, nodes, opaque_names, variables, walk_expr
+from fsr.source.walk import (
+    BUILTINS,
+    Block,
+    names_assigned,
+    names_in,
+    nodes,
+    opaque_names,
+    variables,
+    walk_expr,
+    walk_stmts,
+)
 
 _LONGEST = 9  # parts of an index that is written out
 
@@ -14,15 +37,15 @@ _LONGEST = 9  # parts of an index that is written out
 def with_elements(kernel: KernelForm) -> KernelForm:
     """The kernel in which what a reference stands for is the element itself, as long as neither the pointer nor what
     the index is made of changes."""
-    if not any(_refers(node) for node in nodes(kernel.body)):
+    if not any(map(_refers, walk_stmts(kernel.body))):
         return kernel
-    names = [*(p.name for p in kernel.params), *variables(kernel.body)]
-    once = {name for name in names if names.count(name) == 1}
+    counts = Counter([*(p.name for p in kernel.params), *variables(kernel.body)])
+    once = {name for name, count in counts.items() if count == 1}
     return replace(kernel, body=_written_out(kernel.body, kernel, frozenset(once - names_assigned(kernel.body))))
 
 
-def _refers(node: object) -> bool:
-    return isinstance(node, Declare) and node.type.rstrip().endswith("&") and not node.type.rstrip().endswith("&&")
+def _refers(s: Stmt) -> bool:
+    return isinstance(s, Declare) and s.type.rstrip().endswith("&") and not s.type.rstrip().endswith("&&")
 
 
 def _written_out(body: Block, kernel: KernelForm, fixed: frozenset[str]) -> Block:

@@ -1,4 +1,4 @@
-"""What the head and the body of a loop must be for it to count."""
+"""Loops: what head and body must be for one to count, and which are in no other."""
 
 from __future__ import annotations
 

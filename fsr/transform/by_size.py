@@ -26,6 +26,11 @@ _LONGEST = 500  # characters of an expression
 _OWN = ("function", "prototype", "record", "alias", "variable", "define")  # items that may get another name
 
 
+def is_split(candidate: Candidate) -> bool:
+    """Whether a candidate is two already."""
+    return any(move.startswith(ACTION) for move in candidate.actions)
+
+
 def by_size(fast: Candidate, slow: Candidate, condition: str) -> Candidate | None:
     """Both, by an expression of the contract's sizes; the flags are those of ``fast``. None where their texts cannot
     stand in one file: parts of a namespace or under preprocessor conditions differ, or names that cannot be changed."""

@@ -20,7 +20,7 @@ from fsr.search.policy import LARGEST_GUESS, Belief, Policy, best_of, bottleneck
 from fsr.search.prior import Prior
 from fsr.search.proposal import Space, Trial
 from fsr.search.proposers.protocol import Suggestion, View
-from fsr.transform.by_size import ACTION, by_size
+from fsr.transform.by_size import by_size, is_split
 from fsr.transform.protocol import Action, Move
 
 ELITES_CONSIDERED = 8  # parents looked at for each suggestion
@@ -111,7 +111,7 @@ class Deterministic:
             own = start / gain_where_faster(found)
         if rules.keep_launch or own is None or best is None or own * WORTH_SPLITTING > best:
             return None
-        if any(move.startswith(ACTION) for move in trial.proposal.candidate.actions):
+        if is_split(trial.proposal.candidate):
             return None
         where_ = rules.contract.at_sizes(where_faster(rules.contract, found if slower_at_some(found) else []))
         candidate = by_size(trial.proposal.candidate, view.baseline, where_)

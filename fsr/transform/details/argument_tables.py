@@ -40,7 +40,7 @@ from fsr.source.form import (
 from fsr.source.macros import reached_by_macros
 from fsr.source.mapping import rewrite
 from fsr.source.parse import parse_device_functions
-from fsr.source.types import resolve_dtype
+from fsr.source.types import resolve_dtype, type_bytes
 from fsr.source.walk import BARRIER, fresh, names_in, walk_expr, walk_stmts
 from fsr.transform.plan import rewritten
 from fsr.transform.protocol import Move
@@ -163,8 +163,7 @@ def _is_static(s: Stmt) -> bool:
 
 
 def _bytes(target: Target, declared: Declare) -> int | None:
-    type_, lanes = resolve_dtype(declared.type, target.aliases)
-    total = (dtype_bytes(type_) or 0) * lanes if type_ is not None else 0
+    total = type_bytes(declared.type, target.aliases)
     for extent in declared.dims:
         total *= target.poly(extent).value or 0
     return total + 16 if total else None

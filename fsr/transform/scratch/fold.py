@@ -15,14 +15,15 @@ from fsr.analysis.macros import expanded, hides_names
 from fsr.analysis.polynomial import Poly
 from fsr.analysis.versions import told_apart
 from fsr.records import Candidate, Plan, Scratch
-from fsr.source.form import Binary, Cast, Declare, Expr, Index, KernelForm, Member, Name, number
+from fsr.source.form import Binary, Cast, Declare, Expr, Index, KernelForm, Name, number
 from fsr.source.mapping import rewrite, with_blocks
 from fsr.source.types import resolve_dtype
 from fsr.source.walk import Block, contains_barrier, contains_opaque, contains_warp_wide, fresh, walk_exprs, walk_stmts
 from fsr.transform.plan import rewritten
+from fsr.transform.poly_expressions import expression_of
 from fsr.transform.protocol import Move, Subject
 from fsr.transform.scratch.buffers import Unfit
-from fsr.transform.scratch.kept_rows import Reading, Rows, Use
+from fsr.transform.scratch.kept_rows import Reading, Rows, Use, at_least
 from fsr.transform.scratch.row_nests import Nest, nests
 from fsr.transform.scratch.row_starts import with_starts_in_turns
 from fsr.transform.sizes import INT_LIMIT, always, largest
@@ -204,7 +205,7 @@ class _Folding:
         count: Expr = row if rows.once and not rows.first else Binary("-", row, place)
         if self._type != "int":
             count = Cast(self._type, count)
-        return Binary("*", count, _expression(rows.stride))
+        return Binary("*", count, expression_of(rows.stride))
 
     def _count(self, scratch: Scratch, rows: Rows) -> str | None:
         """How large the buffer is, where rows are the outermost of it: of every column there was one in the last."""
@@ -225,14 +226,9 @@ class _Folding:
             for u in other.inside if alike else ():
                 over = u.columns.high + _times(rows.stride, rows.kept - 1) - use.columns.high
                 steady = u.columns.loop is None or other is rows
-                if u.access.writes and not u.access.tests and steady and _is_positive(self.target, over):
+                if u.access.writes and not u.access.tests and steady and at_least(self.target, over, 0):
                     return True
         return False
-
-
-def _is_positive(target: Target, value: Poly) -> bool:
-    text = target.poly_text(value)
-    return text is not None and always(target.contract, f"({text}) >= 0")
 
 
 def _times(value: Poly, count: int) -> Poly:
@@ -245,21 +241,3 @@ def _plus(e: Expr, count: int) -> Expr:
 
 def _moved(use: Use, by: Expr) -> Expr:
     return Index(Name(use.access.pointer), Binary("-", use.access.offset, by))
-
-
-def _expression(value: Poly) -> Expr:
-    """A polynomial of names as an expression."""
-    total: Expr | None = None
-    for monomial, count in value.terms:
-        factors: list[Expr] = [_symbol(s) for s in monomial]
-        product: Expr = number(count) if count != 1 or not factors else factors.pop(0)
-        for factor in factors:
-            product = Binary("*", product, factor)
-        total = product if total is None else Binary("+", total, product)
-    assert total is not None
-    return total
-
-
-def _symbol(text: str) -> Expr:
-    base, _, member = text.partition(".")
-    return Member(Name(base), member) if member else Name(base)

@@ -66,6 +66,14 @@ class Rows:
         return [u.columns for u in self.inside if u.access.writes]
 
 
+def at_least(target: Target, value: Poly, least: int) -> bool:
+    """Whether a value of sizes is that or more, whatever they are."""
+    if value.value is not None:
+        return value.value >= least
+    text = target.poly_text(value)
+    return text is not None and always(target.contract, f"({text}) >= {least}")
+
+
 class Reading:
     """The uses of one buffer, as far as they can be told. Raises Unfit."""
 
@@ -123,8 +131,7 @@ class Reading:
         if stride is None or not stride.terms or any(s[0] == "{" for s in stride.symbols):
             raise Unfit
         self._steady(stride)
-        text = self.target.poly_text(stride)
-        if text is None or not always(self.target.contract, f"({text}) >= 1"):
+        if not at_least(self.target, stride, 1):
             raise Unfit
         return stride
 
@@ -159,7 +166,7 @@ class Reading:
         (loop,) = over
         each, rest = place.coefficient(loop.var), place.without(loop.var)
         counted = loop.type is not None and ascends(loop) and loop.var not in self.target.known.changed
-        if each is None or not counted or not self._at_least(each, 1):
+        if each is None or not counted or not at_least(self.target, each, 1):
             raise Unfit
         first, last = self.target.poly(loop.start), self.target.poly(loop.bound) - constant(loop.relation == "<")
         for value in (each, rest, first, last):
@@ -169,15 +176,9 @@ class Reading:
         )
         return Columns(rest + each * first, rest + each * last, loop)
 
-    def _at_least(self, value: Poly, least: int) -> bool:
-        if value.value is not None:
-            return value.value >= least
-        text = self.target.poly_text(value)
-        return text is not None and always(self.target.contract, f"({text}) >= {least}")
-
     def _within(self, columns: Columns, hull: Sequence[Columns]) -> bool:
-        return any(self._at_least(columns.low - w.low, 0) for w in hull) and any(
-            self._at_least(w.high - columns.high, 0) for w in hull
+        return any(at_least(self.target, columns.low - w.low, 0) for w in hull) and any(
+            at_least(self.target, w.high - columns.high, 0) for w in hull
         )
 
     # ------------------------------------------------------------ uses
@@ -220,7 +221,7 @@ class Reading:
         """An access of rows before the first turn's: none of what turns write."""
         columns = self._columns(self.pointers.place(a), a, a.loops)
         first = self._row(self.first)
-        below = all(self._at_least(first + w.low - columns.high, 1) for w in hull)
+        below = all(at_least(self.target, first + w.low - columns.high, 1) for w in hull)
         if not below and not any(self._within(self._moved(columns, k), hull) for k in range(self.first)):
             raise Unfit
         return Use(a, 0, columns)
@@ -233,7 +234,7 @@ class Reading:
 
     def _runs(self) -> bool:
         """Whether the loop has a turn at all sizes."""
-        return self._at_least(self.last - constant(self.first), 0)
+        return at_least(self.target, self.last - constant(self.first), 0)
 
     def _narrow(self, hull: Sequence[Columns]) -> None:
         """Raises Unfit where columns of two rows may be one place."""
@@ -253,7 +254,7 @@ class Reading:
             low, high = columns.low.without(outer.var), columns.high.without(outer.var)
             same = columns.low.coefficient(outer.var) == each == columns.high.coefficient(outer.var)
             room = each - self.stride * self.last - high
-            if not same or not self._at_least(low, 0) or not self._at_least(room, 1):
+            if not same or not at_least(self.target, low, 0) or not at_least(self.target, room, 1):
                 raise Unfit
 
     def _most(self, one: Columns, other: Columns) -> str | None:

@@ -12,8 +12,6 @@ from fsr.source.walk import Block, blocks_of, integer, names_mentioned, nodes, v
 from fsr.transform.scratch.buffers import Unfit
 from fsr.transform.target import Target
 
-_MOST_BACK = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Nest:

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from fsr.analysis.conditions import MIRRORED, negation
 from fsr.analysis.polynomial import Poly, constant
-from fsr.source.form import Binary, Expr, If, Name, Stmt, Ternary, Unary
+from fsr.source.form import Binary, Expr, If, Name, Stmt, Ternary, conjuncts
 from fsr.source.walk import Block, blocks_of, exprs_of, subexprs
 
-_OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", "<=": ">", ">": "<="}
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 Tests = tuple[Expr, ...]
 
 
@@ -28,10 +27,10 @@ def narrowed_ends(
     first, last = ends
     for test in tests:
         match test:
-            case Binary(op, Name(text), other) if text == var and op in _MIRRORED:
+            case Binary(op, Name(text), other) if text == var and op in MIRRORED:
                 first, last = _cut(op, poly(other), first, last)
-            case Binary(op, other, Name(text)) if text == var and op in _MIRRORED:
-                first, last = _cut(_MIRRORED[op], poly(other), first, last)
+            case Binary(op, other, Name(text)) if text == var and op in MIRRORED:
+                first, last = _cut(MIRRORED[op], poly(other), first, last)
     return first, last
 
 
@@ -79,20 +78,8 @@ def _expr(e: Expr, known: Tests, found: dict[int, Tests]) -> None:
 
 
 def _true(test: Expr) -> Tests:
-    match test:
-        case Binary("&&", left, right):
-            return *_true(left), *_true(right)
-        case Unary("!", inner):
-            return _false(inner)
-    return (test,)
+    return conjuncts(negation(negation(test)))  # pushed inwards
 
 
 def _false(test: Expr) -> Tests:
-    match test:
-        case Binary("||", left, right):
-            return *_false(left), *_false(right)
-        case Binary(op, left, right) if op in _OPPOSITE:
-            return (Binary(_OPPOSITE[op], left, right),)
-        case Unary("!", inner):
-            return _true(inner)
-    return ()
+    return conjuncts(negation(test))

@@ -30,9 +30,9 @@ from fsr.source.form import (
 )
 from fsr.source.mapping import map_stmts, rewrite
 from fsr.source.walk import Block
+from fsr.transform.poly_expressions import WIDE, expression_of
 from fsr.transform.rows.share import plus, times
 from fsr.transform.sizes import INT_LIMIT, largest
-from fsr.transform.slices.poly_expressions import WIDE, expression_of
 from fsr.transform.slices.row_tiles import RowTile
 from fsr.transform.target import Target
 

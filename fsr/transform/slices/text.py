@@ -37,11 +37,11 @@ from fsr.source.walk import BARRIER, Block, fresh, walk_expr
 from fsr.transform.collectives import missing_helpers
 from fsr.transform.placement import size_text
 from fsr.transform.plan import rewritten
+from fsr.transform.poly_expressions import WIDE, expression_of
 from fsr.transform.protocol import Move
 from fsr.transform.rows.share import plus, times
 from fsr.transform.sizes import always, largest, largest_timed
 from fsr.transform.slices.grid_turns import all_turns
-from fsr.transform.slices.poly_expressions import WIDE, expression_of
 from fsr.transform.slices.slices import Slices
 from fsr.transform.target import Target
 from fsr.transform.thread_number import thread_number

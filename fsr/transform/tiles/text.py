@@ -37,9 +37,9 @@ from fsr.source.walk import BARRIER, Block, fresh, identifiers, integer, is_zero
 from fsr.transform.jam.extents import words_of
 from fsr.transform.jam.statements import UNROLL, ZEROS, assignable, placed
 from fsr.transform.launch.told_ids import with_ids
+from fsr.transform.poly_expressions import WIDE, expression_of
 from fsr.transform.rows.share import plus, times
 from fsr.transform.sizes import INT_LIMIT, largest, largest_timed
-from fsr.transform.slices.poly_expressions import WIDE, expression_of
 from fsr.transform.thread_number import thread_number
 from fsr.transform.tiles.form import Tiled
 from fsr.transform.tiles.reads import Tile
